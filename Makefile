@@ -1,0 +1,46 @@
+# Every target makes what it needs; a machine with Python 3.11 or newer and pip is enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test check format lint types layers conformance wheel clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable ".[agent,agent-framework,demo]" --group test --group check
+	touch $@
+
+demo: setup
+	$(BIN)/hookbus demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+check: setup format lint types layers test
+
+format: setup
+	$(BIN)/ruff format --check .
+
+lint: setup
+	$(BIN)/ruff check .
+
+types: setup
+	$(BIN)/mypy
+
+layers: setup
+	$(BIN)/lint-imports
+
+conformance: setup
+	$(BIN)/python -m pytest tests/conformance -p agent_hooks.ctk.plugin \
+		--agent-hooks-harness tests.conformance.harness:BusHarness -rs
+
+wheel: setup
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) dist build
