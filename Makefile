@@ -10,7 +10,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		--editable ".[agent,agent-framework,demo]" --group test --group check
 	touch $@
