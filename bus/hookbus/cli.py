@@ -1,0 +1,65 @@
+"""The ``hookbus`` command. What the workers' and the agents' packages add to it is found by entry point."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import typer
+from rich.console import Console
+
+from hookbus.errors import HookbusError
+from hookbus.server import EmbeddedServer
+
+app = typer.Typer(
+    name="hookbus",
+    help="Agents ask, interceptor workers answer, silence denies.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command()
+def server(
+    port: int = typer.Option(4222, help="The port for clients."),
+    host: str = typer.Option("127.0.0.1", help="The address to listen on."),
+    jetstream: bool = typer.Option(False, help="With JetStream, its files in a temporary folder."),
+) -> None:
+    """Run a NATS server on this machine until it is interrupted."""
+    console = Console(stderr=True)
+    with EmbeddedServer(host=host, port=port, jetstream=jetstream) as running:
+        console.print(f"NATS server ready at [bold]{running.url}[/]; Ctrl-C ends it")
+        try:
+            raise typer.Exit(running.wait())
+        except KeyboardInterrupt:
+            raise typer.Exit(0) from None
+
+
+@app.command()
+def version() -> None:
+    """Print the versions of hookbus and of the contract it speaks."""
+    typer.echo(f"hookbus {importlib.metadata.version('hookbus')}, contract version 1")
+
+
+def main() -> None:
+    """Run the command; an error of ours becomes one line and exit status 1."""
+    for entry in sorted(importlib.metadata.entry_points(group="hookbus.commands"), key=lambda e: e.name):
+        try:
+            command = entry.load()
+        except ImportError as missing:
+            # An extra that is not installed takes away its own command and nothing else.
+            _add_missing(entry.name, missing.name or "a package")
+        else:
+            app.add_typer(command, name=entry.name)
+    try:
+        app()
+    except HookbusError as error:
+        Console(stderr=True).print(f"hookbus: {error}", style="red", markup=False, highlight=False)
+        raise SystemExit(1) from None
+
+
+def _add_missing(name: str, package: str) -> None:
+    @app.command(name, help=f"(not available: {package} is not installed)")
+    def missing() -> None:
+        typer.echo(f"`hookbus {name}` needs {package}: pip install 'hookbus[{name}]'", err=True)
+        raise typer.Exit(1)

@@ -1,0 +1,108 @@
+"""The headers of a question and of an answer, as bytes and back (contract, sections 2 and 3)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from hookbus.errors import HeadersMalformed
+
+VERSION: Final = "1"
+
+CONTRACT: Final = "Hb-Contract"
+ID: Final = "Hb-Id"
+BUDGET_MS: Final = "Hb-Budget-Ms"
+EXPIRES_MS: Final = "Hb-Expires-Ms"
+TRACEPARENT: Final = "traceparent"
+TRACESTATE: Final = "tracestate"
+INTERCEPTOR: Final = "Hb-Interceptor"
+WORKER: Final = "Hb-Worker"
+POLICY: Final = "Hb-Policy"
+ELAPSED_US: Final = "Hb-Elapsed-Us"
+SIGNATURE: Final = "Hb-Signature"
+KEY: Final = "Hb-Key"
+ERROR_CODE: Final = "Nats-Service-Error-Code"
+ERROR: Final = "Nats-Service-Error"
+RETRY_AFTER_MS: Final = "Retry-After-Ms"
+
+_LINE = b"NATS/1.0"
+_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_VALUE = re.compile(r"[^\r\n]*")
+_STATUS = re.compile(rb" (\d{3})(?: .*)?")
+_TYPE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}")
+
+
+class Headers(NamedTuple):
+    """Parsed headers: the inline status a server writes (``503``), or None, and the named values."""
+
+    status: str | None
+    values: dict[str, str]
+
+
+NO_HEADERS: Final = Headers(None, {})
+
+
+def encode(values: dict[str, str]) -> bytes:
+    """Return *values* as NATS/1.0 header bytes.
+
+    Raises ValueError for a value with a line break: a header is never silently rewritten.
+    """
+    lines = ["NATS/1.0\r\n"]
+    for name, value in values.items():
+        if not _VALUE.fullmatch(value):
+            raise ValueError(f"the header {name} may not hold a line break")
+        lines.append(f"{name}: {value}\r\n")
+    lines.append("\r\n")
+    return "".join(lines).encode("utf-8")
+
+
+def parse(raw: bytes) -> Headers:
+    """Return the headers in *raw*; empty bytes are no headers.
+
+    Accepts exactly NATS/1.0 headers: UTF-8, token names, each at most once. Raises
+    :class:`HeadersMalformed` for everything else, and nothing but that.
+    """
+    if not raw:
+        return NO_HEADERS
+    first, *lines = raw.split(b"\r\n")
+    if not first.startswith(_LINE) or lines[-2:] not in ([b"", b""], [b""]):
+        raise HeadersMalformed("not a NATS/1.0 header block")
+    status: str | None = None
+    if rest := first[len(_LINE) :]:
+        matched = _STATUS.fullmatch(rest)
+        if matched is None:
+            raise HeadersMalformed("the status line is malformed")
+        status = matched[1].decode("ascii")
+    values: dict[str, str] = {}
+    for line in lines:
+        if not line:
+            continue
+        name, colon, value = line.partition(b":")
+        if not colon or not _NAME.fullmatch(name):
+            raise HeadersMalformed("a header line is malformed")
+        key = name.decode("ascii")
+        if key in values:
+            raise HeadersMalformed("a header stands twice")
+        try:
+            values[key] = value.strip().decode("utf-8")
+        except UnicodeDecodeError:
+            raise HeadersMalformed("a header value is not UTF-8") from None
+    return Headers(status, values)
+
+
+def type_name(error: BaseException | type[BaseException]) -> str:
+    """Return the type name that may stand in ``Nats-Service-Error``: never a message (section 3)."""
+    name = error.__name__ if isinstance(error, type) else type(error).__name__
+    return name if _TYPE_NAME.fullmatch(name) else "Error"
+
+
+def is_type_name(text: str) -> bool:
+    """Whether *text* may stand in ``Nats-Service-Error``."""
+    return _TYPE_NAME.fullmatch(text) is not None
+
+
+def whole_ms(text: str | None) -> int | None:
+    """Return *text* as whole milliseconds, or None where it is not a plain decimal of at most 15 digits."""
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > 15:
+        return None
+    return int(text)

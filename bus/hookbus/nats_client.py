@@ -1,0 +1,227 @@
+"""The nats-py client with a strong hand: what it does wrong is put right here and nowhere else.
+
+One object is one connection to one server and is never revived: whatever goes wrong ends it, says so once
+through ``on_lost``, and :mod:`hookbus.connection` builds the next one. So nothing is buffered for later, no
+reconnect gives up, and no half-dead client pretends to be connected. Frames are written straight to the
+socket's buffer, so sending never waits; messages for our subscriptions are handed over synchronously, with
+their header bytes unparsed, so no header can end the read loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from nats import errors as nats_errors
+from nats.aio.client import Client
+from nats.aio.transport import TcpTransport
+
+from hookbus.errors import BusDown, CannotConnect
+
+logger = logging.getLogger("hookbus.connection")
+
+#: A message as it came: subject, reply subject, header bytes, body.
+Handler = Callable[[bytes, bytes, bytes, bytes], None]
+
+_CRLF: Final = b"\r\n"
+_PING: Final = b"PING\r\n"
+
+
+class NatsClient(Client):
+    """One connection to one server; ``on_lost(why)`` is called exactly once when it is over.
+
+    ``on_violation(verb, subject)`` is called for each permissions violation, with ``publish`` or
+    ``subscription``. Neither may raise.
+    """
+
+    def __init__(self, *, on_lost: Callable[[str], None], on_violation: Callable[[str, str], None]) -> None:
+        super().__init__()
+        self._on_lost = on_lost
+        self._on_violation = on_violation
+        self._lost = False
+        self._handlers: dict[int, Handler] = {}
+        #: Messages dropped because something about them could not be read.
+        self.unreadable = 0
+
+    # ---- opening and ending ----------------------------------------------------------------------
+
+    async def open(
+        self, url: str, *, name: str, creds: Path | None, tls_ca: Path | None, timeout_s: float
+    ) -> None:
+        """Connect to *url* within ``timeout_s`` seconds by our own clock, or raise :class:`CannotConnect`."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.connect(
+                    url,
+                    name=name,
+                    error_cb=self._note,
+                    allow_reconnect=False,
+                    pending_size=0,
+                    connect_timeout=max(1, round(timeout_s)),
+                    # The heartbeat is ours: the library's own only notices after three intervals.
+                    ping_interval=3600,
+                    **_credentials(creds),
+                    **_tls(url, tls_ca),
+                )
+        except BaseException as error:
+            self.abandon()
+            # The library lets OSError, its own errors, ValueError, KeyError and AssertionError out of this
+            # call, depending on what the server says; none of them means anything but "not connected".
+            if isinstance(error, Exception):
+                raise CannotConnect((without_secrets(url),), _why(error)) from None
+            raise
+
+    async def _select_next_server(self) -> None:
+        # One server and one attempt: which server comes next is decided by whoever builds the next client.
+        self._current_server = self._server_pool[0]
+        await self._connect_to_server(self._current_server)
+
+    def lose(self, why: str) -> None:
+        """End this connection now, without waiting for anything."""
+        if not self._lost:
+            self._lost = True
+            self.abandon()
+            self._on_lost(why)
+
+    def abandon(self) -> None:
+        """Drop the socket and what was still to be written to it, and stop the library's tasks.
+
+        The library's own close waits for the socket to take what is buffered, which a stopped server
+        never does.
+        """
+        self._lost = True
+        self._status = Client.CLOSED
+        self._handlers.clear()
+        self._subs.clear()
+        current = _current_task()
+        for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
+            if task is not None and task is not current:
+                task.cancel()
+        for pong in self._pongs:
+            if not pong.done():
+                pong.cancel()
+        self._pongs.clear()
+        if isinstance(self._transport, TcpTransport) and self._transport._io_writer is not None:
+            self._transport._io_writer.transport.abort()
+
+    # ---- sending ---------------------------------------------------------------------------------
+
+    def write(self, frames: Iterable[bytes], *, max_unsent_bytes: int) -> None:
+        """Hand *frames* to the socket's buffer; never waits.
+
+        Raises :class:`BusDown` when the connection is over or its buffer holds ``max_unsent_bytes``.
+        """
+        transport = self._transport
+        if self._lost or not self.is_connected or not isinstance(transport, TcpTransport):
+            raise BusDown("not connected")
+        writer = transport._io_writer
+        if writer is None or writer.transport.is_closing():
+            raise BusDown("the connection is closing")
+        if writer.transport.get_write_buffer_size() > max_unsent_bytes:
+            raise BusDown("the server takes nothing, so what was written cannot be flushed")
+        writer.write(b"".join(frames))
+
+    def listen(self, subject: str, queue: str, handler: Handler, *, max_unsent_bytes: int) -> int:
+        """Subscribe *handler* to *subject* and return the subscription's number. Never waits."""
+        self._sid += 1
+        sid: int = self._sid
+        self.write((f"SUB {subject} {queue} {sid}\r\n".encode(),), max_unsent_bytes=max_unsent_bytes)
+        self._handlers[sid] = handler
+        return sid
+
+    def unlisten(self, sid: int, *, max_unsent_bytes: int) -> None:
+        """Ask the server for no more of subscription *sid*; what is on its way is still handed over."""
+        self.write((f"UNSUB {sid}\r\n".encode(),), max_unsent_bytes=max_unsent_bytes)
+
+    def forget(self, sid: int) -> None:
+        """Hand over nothing more of subscription *sid*."""
+        self._handlers.pop(sid, None)
+
+    def ping(self) -> asyncio.Future[Any]:
+        """Send a PING and return the future of its PONG, which comes after all that was sent before."""
+        pong: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.write((_PING,), max_unsent_bytes=2**62)
+        self._pongs.append(pong)
+        return pong
+
+    # ---- what the library calls ------------------------------------------------------------------
+
+    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        handler = self._handlers.get(sid)
+        try:
+            if handler is not None:
+                handler(subject, reply, headers or b"", data)
+            else:
+                await super()._process_msg(sid, subject, reply, data, headers)
+        except Exception as error:  # noqa: BLE001  # the boundary to the library's read loop
+            # An exception here would end the read loop silently: the connection would look alive and hear
+            # nothing. The message is dropped instead, and only the type of the fault is told.
+            self.unreadable += 1
+            logger.warning("a message was dropped: %s", type(error).__name__)
+
+    async def _process_pong(self) -> None:
+        if self._pongs:
+            pong = self._pongs.pop(0)
+            if not pong.done():
+                pong.set_result(None)
+
+    async def _process_err(self, err_msg: str) -> None:
+        message = err_msg.strip("'")
+        for verb in ("publish", "subscription"):
+            before, mark, rest = message.partition(f"permissions violation for {verb} to ")
+            if mark and not before:
+                self._on_violation(verb, rest.split('"')[1] if rest.count('"') >= 2 else "")
+                return
+        self.lose(f"the server said: {message}")
+
+    async def _process_op_err(self, e: Exception) -> None:
+        self.lose(_why(e))
+
+    async def _read_loop(self) -> None:
+        await super()._read_loop()
+        # The library leaves this loop on any exception in parsing and tells nobody.
+        self.lose("the read loop ended")
+
+    async def _note(self, error: Exception) -> None:
+        logger.debug("nats-py: %s", type(error).__name__)
+
+
+def without_secrets(url: str) -> str:
+    """Return *url* without a user name and password."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return f"{parts.scheme}://{host}:{parts.port or 4222}"
+
+
+def _credentials(path: Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    # A bare seed is an nkey; anything else is a JWT credentials file.
+    seed = path.read_text("ascii", "replace").strip()
+    if seed.startswith("SU") and len(seed.split()) == 1:
+        return {"nkeys_seed_str": seed}
+    return {"user_credentials": str(path)}
+
+
+def _tls(url: str, ca: Path | None) -> dict[str, ssl.SSLContext]:
+    if ca is None and urlsplit(url).scheme != "tls":
+        return {}
+    return {"tls": ssl.create_default_context(cafile=str(ca) if ca else None)}
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, nats_errors.Error) and str(error).startswith("nats: '"):
+        return f"the server said: {str(error)[7:].rstrip(chr(39))}"
+    return type(error).__name__
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None

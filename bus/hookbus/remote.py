@@ -1,0 +1,55 @@
+"""A remote interceptor: the name one registers with an emitter, on the connection it is asked over."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from hookbus import codec
+from hookbus.context import outgoing
+from hookbus.errors import QuestionFailed
+from hookbus.failures import Failure
+from hookbus.questions import Answer
+from hookbus.subjects import token
+
+if TYPE_CHECKING:
+    from hookbus.connection import Connection
+
+#: How long :meth:`RemoteInterceptor.intercept` waits (AGENT-HOOKS-0.1 §7 RECOMMENDED).
+DEFAULT_TIMEOUT_S: Final = 5.0
+
+
+class RemoteInterceptor:
+    """An interceptor whose workers answer over the bus.
+
+    ``hookbus_client.BusEmitter`` asks it together with the others of an emission. Under any other emitter it is
+    an ordinary interceptor: ``intercept`` asks, waits at most five seconds, and raises on every failure.
+    """
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self.connection = connection
+        self.name = name
+        #: The subject token of the name.
+        self.token = token(name)
+
+    def __repr__(self) -> str:
+        return f"<remote interceptor {self.name!r}>"
+
+    async def intercept(self, context: dict[str, codec.Json], /) -> codec.Json:
+        """Return the verdict of a worker as a wire dict.
+
+        Raises TimeoutError after five seconds of silence and :class:`QuestionFailed` for every other failure.
+        """
+        done = asyncio.Event()
+        sent = outgoing(context, codec.survey(context))
+        question = self.connection.ask(sent, [(self.token, DEFAULT_TIMEOUT_S)], done.set)[0]
+        try:
+            if question.outcome is None:
+                async with asyncio.timeout(DEFAULT_TIMEOUT_S):
+                    await done.wait()
+        finally:
+            self.connection.give_up(question)
+        outcome = question.outcome
+        if isinstance(outcome, Answer):
+            return codec.parse_strictly(outcome.body)
+        raise QuestionFailed(outcome or Failure.SILENT, self.name)
