@@ -65,8 +65,7 @@ class NatsClient(Client):
                     connect_timeout=max(1, round(timeout_s)),
                     # The heartbeat is ours: the library's own only notices after three intervals.
                     ping_interval=3600,
-                    **_credentials(creds),
-                    **_tls(url, tls_ca),
+                    **_options(url, creds, tls_ca),
                 )
         except BaseException as error:
             self.abandon()
@@ -198,20 +197,18 @@ def without_secrets(url: str) -> str:
     return f"{parts.scheme}://{host}:{parts.port or 4222}"
 
 
-def _credentials(path: Path | None) -> dict[str, str]:
-    if path is None:
-        return {}
-    # A bare seed is an nkey; anything else is a JWT credentials file.
-    seed = path.read_text("ascii", "replace").strip()
-    if seed.startswith("SU") and len(seed.split()) == 1:
-        return {"nkeys_seed_str": seed}
-    return {"user_credentials": str(path)}
-
-
-def _tls(url: str, ca: Path | None) -> dict[str, ssl.SSLContext]:
-    if ca is None and urlsplit(url).scheme != "tls":
-        return {}
-    return {"tls": ssl.create_default_context(cafile=str(ca) if ca else None)}
+def _options(url: str, creds: Path | None, ca: Path | None) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if creds is not None:
+        # A bare seed is an nkey; anything else is a JWT credentials file.
+        seed = creds.read_text("ascii", "replace").strip()
+        if seed.startswith("SU") and len(seed.split()) == 1:
+            options["nkeys_seed_str"] = seed
+        else:
+            options["user_credentials"] = str(creds)
+    if ca is not None or urlsplit(url).scheme == "tls":
+        options["tls"] = ssl.create_default_context(cafile=str(ca) if ca else None)
+    return options
 
 
 def _why(error: BaseException) -> str:
