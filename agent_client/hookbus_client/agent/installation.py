@@ -1,0 +1,95 @@
+"""One complete set of interception points per agent: no second installation, and no half one.
+
+Sharing is fine: many agents and many sessions may use one emitter, one client, one model, one
+tool, because an agent changes none of them and every session numbers its own contexts. What is
+refused is what would make a call reach interceptors twice, or not at all:
+
+- a model, its client, a tool or its function that something else mediates already. Whatever
+  wraps such an object for an emitter says so with :func:`mark_mediated`;
+- a hook that is deployed as an interceptor, handed in as a local hook as well;
+- an agent in place of a function: ``agent.as_tool()`` gives it its own bracket;
+- a nested agent without an emitter under an agent that has one;
+- an emitter without all of its methods, or without the one that incremental mediation needs;
+- two live sessions with one session id on one emitter: their sequence numbers would collide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from hookbus_client.agent.errors import HalfInstallation, SecondInstallation, SessionMisused
+from hookbus_client.agent.hooks import Hooks
+from hookbus_client.agent.tools import Tool
+
+MARK = "__hookbus_mediated__"
+
+_live: set[tuple[int, str]] = set()
+
+
+def mark_mediated(thing: Any) -> None:
+    """Say that calls of *thing* are emitted already, so that no agent emits them again."""
+    setattr(thing, MARK, True)
+
+
+def refuse_mediated(thing: object, what: str, instead: str) -> None:
+    """Raise :class:`SecondInstallation` when *thing* carries the mark."""
+    if getattr(thing, MARK, False):
+        raise SecondInstallation(what, instead)
+
+
+def check_emitter(emitter: object, *, incremental: bool) -> None:
+    """Raise :class:`HalfInstallation` when *emitter* lacks a method that a run may need."""
+    if emitter is None:
+        return
+    methods = ["emit", "emit_unchecked", "record_host_failure"]
+    if incremental:
+        methods.append("record_host_denial")
+    for method in methods:
+        if not callable(getattr(emitter, method, None)):
+            raise HalfInstallation("the emitter", f"it has no {method}()")
+
+
+def check_model(model: object) -> None:
+    """Refuse a model that is no model, or that is mediated already."""
+    for method in ("complete", "stream"):
+        if not callable(getattr(model, method, None)):
+            raise HalfInstallation("the model", f"it has no {method}(); wrap a client in OpenAIModel")
+    instead = "give the agent the bare one"
+    refuse_mediated(model, "the model", instead)
+    refuse_mediated(getattr(model, "client", None), "the model's client", instead)
+
+
+def check_tools(tools: Mapping[str, Tool], emitter: object) -> None:
+    """Refuse tools that are mediated already, or that would escape the emitter."""
+    for name, tool in tools.items():
+        instead = "give the agent the bare function"
+        refuse_mediated(tool, f"tool {name!r}", instead)
+        refuse_mediated(tool.source, f"the function of tool {name!r}", instead)
+        owner = getattr(tool.source, "__self__", None)
+        if hasattr(owner, "as_tool"):
+            raise SecondInstallation(f"tool {name!r}", "pass agent.as_tool() for a nested agent")
+        nested_bare = hasattr(tool.source, "as_tool") and getattr(tool.source, "emitter", None) is None
+        if emitter is not None and nested_bare:
+            raise HalfInstallation(f"nested agent {name!r}", "it has no emitter and its parent has one")
+
+
+def check_hooks(hooks: Hooks) -> None:
+    """Refuse a hook that is an interceptor: it answers through the emitter."""
+    for name in Hooks.__dataclass_fields__:
+        if hasattr(getattr(hooks, name), "intercept"):
+            raise SecondInstallation(f"hook {name}", "register it on the emitter or pass the plain function")
+
+
+@contextmanager
+def live(emitter: object, session_id: str) -> Iterator[None]:
+    """Hold *session_id* on *emitter*. Raises :class:`SessionMisused` when it is held already."""
+    claim = (id(emitter), session_id)
+    if claim in _live:
+        raise SessionMisused("this session id is live on this emitter already; take another")
+    _live.add(claim)
+    try:
+        yield
+    finally:
+        _live.discard(claim)
