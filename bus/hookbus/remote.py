@@ -35,11 +35,14 @@ class RemoteInterceptor:
     def __repr__(self) -> str:
         return f"<remote interceptor {self.name!r}>"
 
-    async def intercept(self, context: dict[str, codec.Json], /) -> codec.Json:
-        """Return the verdict of a worker as a wire dict.
+    def intercept(self, context: dict[str, codec.Json], /) -> codec.Json:
+        """Return an awaitable of a worker's verdict, as a wire dict.
 
-        Raises TimeoutError after five seconds of silence and :class:`QuestionFailed` for every other failure.
+        It raises TimeoutError after five seconds of silence and :class:`QuestionFailed` for every other failure.
         """
+        return self._ask(context)
+
+    async def _ask(self, context: dict[str, codec.Json]) -> codec.Json:
         done = asyncio.Event()
         sent = outgoing(context, codec.survey(context))
         question = self.connection.ask(sent, [(self.token, DEFAULT_TIMEOUT_S)], done.set)[0]
