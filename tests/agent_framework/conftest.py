@@ -1,5 +1,12 @@
+"""Where the tests of this folder find their server."""
+
+from __future__ import annotations
+
 import pytest
+
+from hookbus.server import EmbeddedServer
+
+
 @pytest.fixture
-def nats_url(): return ""
-@pytest.fixture
-def anyio_backend(): return "asyncio"
+def nats_url(shared_server: EmbeddedServer) -> str:
+    return shared_server.url

@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from agent_framework import Agent, create_agent_hooks_middleware_from_emitter
-from agent_hooks import ALLOW, AgentContextBuilder, InterceptionEmitter, Verdict
+from agent_framework import Agent, AgentSession, create_agent_hooks_middleware_from_emitter
+from agent_hooks import ALLOW, AgentContextBuilder, Decision, Transform, Verdict
+
+import hookbus
+from hookbus_client import BusEmitter
+from tests.conformance.deployment import Deployment
 
 
 @dataclass
@@ -35,7 +39,8 @@ class At:
 class Guard:
     """One emitter over the bus, and the agents that live under it."""
 
-    emitter: InterceptionEmitter
+    emitter: BusEmitter
+    bus: hookbus.Connection
 
     def agent(self, client: Any, tools: Sequence[Any] = (), **kwargs: Any) -> Agent:
         """A real Agent under the bundle, which stands first, outermost."""
@@ -51,12 +56,24 @@ class Guard:
         return [record.interception_point.value for record in self.emitter.results]
 
 
+async def run(agent: Agent, text: str, *, stream: bool, session: AgentSession | None = None) -> None:
+    """One turn, to its end, whole or streamed."""
+    if stream:
+        await agent.run(text, session=session, stream=True).get_final_response()
+    else:
+        await agent.run(text, session=session)
+
+
+def replacing(path: str, value: Any) -> Verdict:
+    return Verdict(decision=Decision.TRANSFORM, transform=Transform(path=path, value=value))
+
+
 @asynccontextmanager
-async def guarded(
-    url: str, /, resolver: Any = None, composition: Any = None, **interceptors: Any
-) -> AsyncIterator[Guard]:
-    """Deploy each interceptor in a worker under its keyword's name; ``None`` registers it but deploys nobody."""
-    emitter = InterceptionEmitter(resolver=resolver, composition=composition)
+async def guarded(url: str, /, resolver: Any = None, **interceptors: Any) -> AsyncIterator[Guard]:
+    """Deploy each interceptor in a worker of its own, under its keyword's name, and bind them in that order."""
+    deployment = Deployment(url)
+    emitter = BusEmitter(resolver=resolver)
     for name, interceptor in interceptors.items():
-        emitter.register(interceptor, name=name)
-    yield Guard(emitter)
+        emitter.register(deployment.remote(name, interceptor), name=name)
+    async with deployment:
+        yield Guard(emitter, deployment.bus)

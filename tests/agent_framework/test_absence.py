@@ -7,8 +7,8 @@ from agent_framework import AgentSession, InMemoryHistoryProvider
 from agent_hooks import InterceptionBlocked, Verdict
 
 from .bookings import Bookings
-from .guarded import At, guarded
-from .scripted import ScriptedChatClient, calls, says
+from .guarded import At, guarded, run
+from .scripted import ScriptedChatClient, calls
 
 pytestmark = pytest.mark.anyio
 
@@ -21,10 +21,7 @@ async def test_a_run_without_its_worker_is_denied_before_the_model_is_called(nat
         guard.emitter.register(guard.bus.interceptor("policy"), name="policy")
         agent = guard.agent(client, context_providers=[history])
         with pytest.raises(InterceptionBlocked) as blocked:
-            if stream:
-                await agent.run("hello", session=session, stream=True).get_final_response()
-            else:
-                await agent.run("hello", session=session)
+            await run(agent, "hello", stream=stream, session=session)
 
     assert blocked.value.result.verdict.reason == "host_error:interceptor_failed"
     assert blocked.value.result.verdict.message == "absent: no worker of 'policy' is subscribed"

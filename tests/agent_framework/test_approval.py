@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 from agent_framework import Agent, AgentResponse, AgentSession, Message
-from agent_hooks import Decision, Transform, Verdict
+from agent_hooks import Verdict
 from agent_hooks.approval import ApprovalOutcome, ApprovalRequest, ApprovalResolution
 
 from .bookings import Bookings
-from .guarded import At, guarded
+from .guarded import At, guarded, replacing
 from .scripted import ScriptedChatClient, calls, says
 
 pytestmark = pytest.mark.anyio
 
-TO_SECOND = Verdict(decision=Decision.TRANSFORM, transform=Transform(path="$target.seat_class", value="second"))
+TO_SECOND = replacing("$target.seat_class", "second")
 FIRST = {"seat_class": "first"}
 
 
@@ -63,7 +63,9 @@ async def test_a_transform_after_the_frameworks_own_approval_makes_the_approved_
     assert [made["seat_class"] for made in bookings.made] == ["second"]
 
 
-async def test_a_transform_that_differs_each_time_never_gets_past_the_frameworks_own_approval(nats_url: str) -> None:
+async def test_a_transform_that_differs_each_time_never_passes_the_frameworks_own_approval(
+    nats_url: str,
+) -> None:
     def stamp(context: dict[str, Any]) -> dict[str, Any]:
         args = {**context["target"], "note": str(context["sequence"])}
         return {"decision": "transform", "transform": {"path": "$target", "value": args}}
@@ -135,3 +137,21 @@ async def test_without_a_resolver_an_escalation_stands_as_a_deny(nats_url: str) 
 
     assert bookings.made == []
     assert "needs_manager" in client.read_results()[0]
+
+
+async def test_a_transform_of_the_tool_calls_after_the_model_is_what_the_frameworks_own_approval_shows(
+    nats_url: str,
+) -> None:
+    client = ScriptedChatClient([calls("book_ticket", FIRST), says("booked")])
+    bookings = Bookings(approval_mode="always_require")
+    downgrade = At("post_model_call", replacing("$target.tool_calls[0].args.seat_class", "second"))
+    async with guarded(nats_url, policy=downgrade) as guard:
+        agent = guard.agent(client, [bookings.tool])
+        session = agent.create_session()
+        pending = await agent.run("book me a seat", session=session)
+        assert requested(pending) == [{"seat_class": "second"}]
+
+        downgrade.verdict = Verdict.allow()
+        await approve(agent, pending, session)
+
+    assert [made["seat_class"] for made in bookings.made] == ["second"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from agent_hooks import InterceptionBlocked, Verdict
+from agent_framework import Content
+from agent_hooks import ALLOW, InterceptionBlocked, Verdict
 
 from .bookings import Bookings
 from .guarded import At, guarded
-from .scripted import ScriptedChatClient, calls, says
+from .scripted import Reply, ScriptedChatClient, calls, says
 
 pytestmark = pytest.mark.anyio
 
@@ -57,13 +60,13 @@ async def test_a_deny_after_the_model_call_discards_the_reply_and_the_tools_it_a
 
 
 async def test_a_denied_tool_call_never_runs_and_the_model_reads_the_reason_and_goes_on(nats_url: str) -> None:
-    client = ScriptedChatClient([calls("book_ticket", {"seat_class": "first"}), says("I may not book first class.")])
+    client = ScriptedChatClient([calls("book_ticket", {"seat_class": "first"}), says("I may not.")])
     bookings = Bookings("booked in coach 7")
     async with guarded(nats_url, policy=At("pre_tool_call", Verdict.deny(reason="needs_manager"))) as guard:
         response = await guard.agent(client, [bookings.tool]).run("book me a seat")
 
     assert bookings.made == []
-    assert response.text.endswith("I may not book first class.")
+    assert response.text.endswith("I may not.")
     (refusal,) = client.read_results()
     assert "needs_manager" in refusal
     assert "first" not in refusal
@@ -99,3 +102,18 @@ async def test_a_failed_interceptor_at_the_tool_seam_ends_the_run_there(nats_url
     assert guard.points[-1] == point
     assert len(client.requests) == 1
     assert len(bookings.made) == (point == "post_tool_call")
+
+
+async def test_a_tool_that_the_provider_ran_is_seen_and_denied_after_the_model_call(nats_url: str) -> None:
+    search = Content.from_function_call("s-1", "web_search", arguments={"q": "pin"}, informational_only=True)
+    client = ScriptedChatClient([Reply([search, Content.from_text("4711")])])
+
+    def no_searches(context: dict[str, Any]) -> Verdict:
+        return Verdict.deny(reason="no_search") if "web_search" in str(context["response"]["content"]) else ALLOW
+
+    async with guarded(nats_url, policy=At("post_model_call", no_searches)) as guard:
+        with pytest.raises(InterceptionBlocked) as blocked:
+            await guard.agent(client).run("hello")
+
+    assert blocked.value.result.verdict.reason == "no_search"
+    assert "pre_tool_call" not in guard.points

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from agent_framework import AgentSession, InMemoryHistoryProvider
-from agent_hooks import Decision, InterceptionBlocked, Transform, Verdict
+from agent_hooks import InterceptionBlocked, Verdict
 
-from .guarded import At, guarded
+from .guarded import At, guarded, replacing, run
 from .scripted import ScriptedChatClient, says
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])]
@@ -25,14 +25,6 @@ class History:
         return [message.text for message in stored]
 
 
-async def run(agent: object, text: str, history: History, *, stream: bool) -> None:
-    if stream:
-        async for _ in agent.run(text, session=history.session, stream=True):
-            pass
-    else:
-        await agent.run(text, session=history.session)
-
-
 @pytest.mark.parametrize(
     ("point", "per_call"),
     [("input", False), ("post_model_call", False), ("output", False), ("input", True), ("post_model_call", True)],
@@ -49,7 +41,7 @@ async def test_a_denied_turn_leaves_no_trace_in_history(
             require_per_service_call_history_persistence=per_call,
         )
         with pytest.raises(InterceptionBlocked):
-            await run(agent, "hello", history, stream=stream)
+            await run(agent, "hello", stream=stream, session=history.session)
 
     assert history.texts == []
 
@@ -58,17 +50,17 @@ async def test_an_allowed_turn_becomes_history(nats_url: str, stream: bool) -> N
     history = History()
     async with guarded(nats_url, policy=At("input", Verdict.allow())) as guard:
         agent = guard.agent(ScriptedChatClient([says("good day")]), context_providers=[history.provider])
-        await run(agent, "hello", history, stream=stream)
+        await run(agent, "hello", stream=stream, session=history.session)
 
     assert history.texts == ["hello", "good day"]
 
 
 async def test_history_keeps_the_transformed_output_and_never_the_original(nats_url: str, stream: bool) -> None:
-    hidden = Verdict(decision=Decision.TRANSFORM, transform=Transform(path="$target.content", value="the pin is ****"))
+    hidden = replacing("$target.content", "the pin is ****")
     history = History()
     async with guarded(nats_url, redactor=At("output", hidden)) as guard:
         agent = guard.agent(ScriptedChatClient([says("the pin is 4711")]), context_providers=[history.provider])
-        await run(agent, "hello", history, stream=stream)
+        await run(agent, "hello", stream=stream, session=history.session)
 
     assert history.texts == ["hello", "the pin is ****"]
 
@@ -82,8 +74,22 @@ async def test_a_denied_turn_after_an_allowed_one_leaves_the_first_as_it_was(nat
     async with guarded(nats_url, policy=At("output", no_pins)) as guard:
         client = ScriptedChatClient([says("good day"), says("the pin is 4711")])
         agent = guard.agent(client, context_providers=[history.provider])
-        await run(agent, "hello", history, stream=stream)
+        await run(agent, "hello", stream=stream, session=history.session)
         with pytest.raises(InterceptionBlocked):
-            await run(agent, "and the pin?", history, stream=stream)
+            await run(agent, "and the pin?", stream=stream, session=history.session)
+
+    assert history.texts == ["hello", "good day"]
+
+
+async def test_a_model_calls_own_history_stays_when_the_output_is_denied(nats_url: str, stream: bool) -> None:
+    history = History()
+    async with guarded(nats_url, policy=At("output", Verdict.deny(reason="leak"))) as guard:
+        agent = guard.agent(
+            ScriptedChatClient([says("good day")]),
+            context_providers=[history.provider],
+            require_per_service_call_history_persistence=True,
+        )
+        with pytest.raises(InterceptionBlocked):
+            await run(agent, "hello", stream=stream, session=history.session)
 
     assert history.texts == ["hello", "good day"]

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable
 from typing import Any
 
 import pytest
-from agent_hooks import ALLOW, Decision, InterceptionBlocked, Transform, Verdict
+from agent_framework import AgentResponseUpdate
+from agent_hooks import ALLOW, InterceptionBlocked, Verdict
 
 from .bookings import Bookings
-from .guarded import At, guarded
+from .guarded import At, guarded, replacing
 from .scripted import ScriptedChatClient, calls, says
 
 pytestmark = pytest.mark.anyio
+
+
+async def release(stream: AsyncIterable[AgentResponseUpdate], released: list[str]) -> None:
+    """Note every update's text in *released* the moment it comes out."""
+    async for update in stream:
+        released.append(update.text)
 
 
 @pytest.mark.parametrize("point", ["input", "pre_model_call", "post_model_call", "output"])
@@ -20,8 +28,7 @@ async def test_a_denied_stream_releases_no_chunk(nats_url: str, point: str) -> N
     released: list[str] = []
     async with guarded(nats_url, policy=At(point, Verdict.deny(reason="leak"))) as guard:
         with pytest.raises(InterceptionBlocked) as blocked:
-            async for update in guard.agent(client).run("hello", stream=True):
-                released.append(update.text)
+            await release(guard.agent(client).run("hello", stream=True), released)
 
     assert released == []
     assert blocked.value.result.verdict.reason == "leak"
@@ -39,15 +46,14 @@ async def test_every_chunk_waits_for_the_verdict_on_the_whole(nats_url: str) -> 
 
     client = ScriptedChatClient([says("one ", "two ", "three")])
     async with guarded(nats_url, policy=At("output", at_output)) as guard:
-        async for update in guard.agent(client).run("hello", stream=True):
-            released.append(update.text)
+        await release(guard.agent(client).run("hello", stream=True), released)
 
     assert released_before_a_verdict == [0]
     assert "".join(released) == "one two three"
 
 
 async def test_a_transformed_stream_releases_only_the_transformed_text(nats_url: str) -> None:
-    hidden = Verdict(decision=Decision.TRANSFORM, transform=Transform(path="$target.content", value="the pin is ****"))
+    hidden = replacing("$target.content", "the pin is ****")
     client = ScriptedChatClient([says("the pin ", "is 4711")])
     async with guarded(nats_url, redactor=At("output", hidden)) as guard:
         stream = guard.agent(client).run("hello", stream=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from agent_framework import SKIP_PARSING, Content, Message
-from agent_hooks import Decision, Transform, Verdict
+from agent_hooks import Verdict
 
 from .bookings import Bookings
-from .guarded import At, guarded
+from .guarded import At, guarded, replacing
 from .scripted import Reply, ScriptedChatClient, calls, says
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +36,7 @@ def hiding(path: str) -> Any:
         value = context["target"]
         for name in path.split(".")[1:]:
             value = value[name]
-        return Verdict(decision=Decision.TRANSFORM, transform=Transform(path=path, value=hide(value)))
+        return replacing(path, hide(value))
 
     return verdict
 
@@ -142,7 +142,7 @@ async def test_a_transform_of_the_output_is_what_the_caller_gets(nats_url: str) 
 
 
 async def test_a_transform_that_the_framework_cannot_take_back_runs_nothing(nats_url: str) -> None:
-    broken = Verdict(decision=Decision.TRANSFORM, transform=Transform(path="$target", value="first"))
+    broken = replacing("$target", "first")
     client = ScriptedChatClient([calls("book_ticket", {"seat_class": "second"})])
     bookings = Bookings()
     async with guarded(nats_url, policy=At("pre_tool_call", broken)) as guard:
