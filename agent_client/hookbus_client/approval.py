@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agent_hooks import (
+    JCS_SHA256,
     AgentContext,
     ApprovalOutcome,
     ApprovalRequest,
@@ -55,7 +56,9 @@ async def consult(seam: Seam, context: AgentContext, verdict: Verdict) -> Consul
             return Consultation(redacted, False)
         shown = redacted
     try:
-        check_envelope(shown)
+        if seam.provider == JCS_SHA256:
+            # Earlier transforms and the redactor may have led out of what this provider identifies (§10.2).
+            check_envelope(shown)
         shown_identity = identity(seam.provider, shown, codec.survey(shown))
     except OutOfDomain as error:
         return _refused(HostError.CONTEXT_INVALID, f"what the approver would see is invalid: {error.why}")

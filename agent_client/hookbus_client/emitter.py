@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
 from agent_hooks import (
     JCS_SHA256,
     AgentContext,
@@ -175,25 +176,23 @@ class BusEmitter(InterceptionEmitter):
     def _finish(
         self, emission: Emission, outcome: Outcome, input_identity: str | None, registered: int
     ) -> InterceptionRecord:
-        enforced_identity = input_identity
+        context, enforced_identity = emission.context, input_identity
         if emission.transformed:
+            # A transform can lead out of what a context may be, or out of what can be identified; then nothing
+            # proceeds on it, and an invalid envelope has no identity at all (§10.2, §10.3).
+            enforced_identity = None
             try:
-                enforced_identity = identity(self._identity, emission.context, emission.domain)
+                check_envelope(context)
             except OutOfDomain as error:
-                # The transform led out of what can be identified: nothing may proceed on it (§10.2, §10.3).
-                enforced_identity = None
-                if outcome.combined.decision.permits:
-                    invalid = Verdict.host_error(
-                        HostError.CONTEXT_INVALID, f"the transformed context is invalid: {error.why}"
-                    )
-                    outcome = Outcome(
-                        replaced(invalid, warnings=outcome.combined.warnings),
-                        None,
-                        outcome.verdicts,
-                        outcome.fold_truncated,
-                        outcome.resolved_by,
-                    )
-        return self._append(self._record(emission.context, outcome, input_identity, enforced_identity, registered))
+                input_identity = None
+                outcome = _invalidated(outcome, error)
+            else:
+                try:
+                    enforced_identity = identity(self._identity, context, emission.domain)
+                except OutOfDomain as error:
+                    if outcome.combined.decision.permits:
+                        outcome = _invalidated(outcome, error)
+        return self._append(self._record(context, outcome, input_identity, enforced_identity, registered))
 
     def _record(
         self,
@@ -230,6 +229,15 @@ class BusEmitter(InterceptionEmitter):
             ]
             place = self._places[point] = seats, names
         return place
+
+
+def _invalidated(outcome: Outcome, error: OutOfDomain) -> Outcome:
+    """Return *outcome* as the deny that a transformed context outside its domain becomes; warnings stay (§5.1)."""
+    if outcome.combined.reason == HostError.CONTEXT_INVALID.value:
+        return outcome
+    invalid = Verdict.host_error(HostError.CONTEXT_INVALID, f"the transformed context is invalid: {error.why}")
+    warned = replaced(invalid, warnings=outcome.combined.warnings)
+    return msgspec.structs.replace(outcome, combined=warned, decided_by=None)
 
 
 def _check_size(seats: list[Seat], body_bytes: int) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Final
 
-from agent_hooks import ALLOW, AgentHooksCoreError, Decision, HostError, InterceptorResponse, Verdict
+from agent_hooks import ALLOW, AgentHooksCoreError, Decision, HostError, InterceptorResponse, Transform, Verdict
 
 from hookbus import HookbusError, OutOfDomain, Undecodable, codec
+from hookbus_client.composition import replaced
 
 _BARE_ALLOW: Final = b'{"decision":"allow"}'
 
@@ -39,8 +39,8 @@ def verdict_of_bytes(body: bytes) -> Verdict:
         raise NotAVerdict(HostError.VERDICT_INVALID) from None
     if verdict.decision is Decision.TRANSFORM and verdict.transform is not None:
         wire = document.get("verdict", document)
-        exact = dataclasses.replace(verdict.transform, value=wire["transform"].get("value"))
-        verdict = dataclasses.replace(verdict, transform=exact)
+        exact = Transform(verdict.transform.path, wire["transform"].get("value"))
+        verdict = replaced(verdict, transform=exact)
     return verdict
 
 
