@@ -35,7 +35,9 @@ The kit hands no harness a vector's chunks, and asserts neither `released_output
 `persisted_must_not_contain`, so its plain run skips this part. `tests/conformance/incremental.py` runs the same
 files: the model streams the chunks, the agent mediates them one by one, the kit's engine asserts what it knows and
 the runner the other two. Any expectation changed in a copy of its vector makes that copy fail (a strict sequence
-relaxed asks for less, so there each interception is left out instead). Exposure bound: {bound}.
+relaxed asks for less, so there each interception is left out instead).
+
+Exposure bound: {bound}.
 """
 
 HEADER = ["| part | vectors | passed | failed | skipped |", "| --- | ---: | ---: | ---: | ---: |"]
@@ -78,8 +80,8 @@ async def _mediated(vector: Vector) -> VectorResult:
 def _surface(harness: type[Harness]) -> str:
     capabilities = ", ".join(f"`{capability.value}`" for capability in sorted(harness.capabilities))
     return (
-        f"All eight interception points; capabilities {capabilities}; the posture at the tool seam after a\n"
-        f"`host_error:*` is `{harness.tool_seam_host_error}`.\n"
+        "All eight interception points. After a `host_error:*` at the tool seam the run does this:\n"
+        f"`{harness.tool_seam_host_error}`. Capabilities: {capabilities}.\n"
     )
 
 
