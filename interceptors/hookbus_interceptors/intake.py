@@ -1,0 +1,99 @@
+"""What a worker requires of a question before it starts: each thing refused has a code (contract, section 2)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from hookbus import HeadersMalformed, Undecodable, codec, envelope
+from hookbus.subjects import token
+
+MALFORMED: Final = "400"
+EXPIRED: Final = "408"
+BUSY: Final = "429"
+RAISED: Final = "500"
+
+_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
+
+
+class Refused(Exception):
+    """A question that gets an error answer: ``code``, and a type name for ``Nats-Service-Error``."""
+
+    def __init__(self, code: str, type_name: str) -> None:
+        self.code = code
+        self.type_name = type_name
+        super().__init__(f"{code} {type_name}")
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """What the headers of a question say of it."""
+
+    #: ``Hb-Id``, or None in a question without one.
+    id: str | None
+    #: How long the agent still waits, counted from the question's arrival; None where it does not say.
+    budget_ms: int | None
+    #: The same instant as Unix milliseconds, by the agent's clock; None where it does not say.
+    expires_ms: int | None
+
+
+def read_terms(raw: bytes) -> Terms:
+    """Return what the header bytes say; no headers say nothing. Raises :class:`Refused` with ``400``."""
+    try:
+        values = envelope.parse(raw).values
+    except HeadersMalformed:
+        raise Refused(MALFORMED, "HeadersMalformed") from None
+    if values.get(envelope.CONTRACT, envelope.VERSION) != envelope.VERSION:
+        raise Refused(MALFORMED, "ContractVersion")
+    number = values.get(envelope.ID)
+    if number is not None and not _ID.fullmatch(number):
+        raise Refused(MALFORMED, "HeadersMalformed")
+    return Terms(number, _ms(values, envelope.BUDGET_MS), _ms(values, envelope.EXPIRES_MS))
+
+
+def _ms(values: dict[str, str], name: str) -> int | None:
+    if (text := values.get(name)) is None:
+        return None
+    if (number := envelope.whole_ms(text)) is None:
+        raise Refused(MALFORMED, "HeadersMalformed")
+    return number
+
+
+def deadline(
+    terms: Terms, *, arrived_s: float, now_s: float, now_unix_ms: int, default_ms: int, skew_ms: int
+) -> float:
+    """Return when the question expires, by whichever clock is first, on the clock of ``arrived_s``.
+
+    ``arrived_s`` and ``now_s`` are seconds of the monotonic clock, ``now_unix_ms`` is the same instant as
+    ``now_s``. ``default_ms`` is the budget of a question that names none. ``skew_ms`` is how far the agent's
+    clock may be behind this one; clocks further apart make questions expire early, never late.
+    """
+    by_budget = arrived_s + (default_ms if terms.budget_ms is None else terms.budget_ms) / 1000
+    if terms.expires_ms is None:
+        return by_budget
+    return min(by_budget, now_s + (terms.expires_ms + skew_ms - now_unix_ms) / 1000)
+
+
+def read_context(body: bytes, tenant: str, agent: str) -> dict[str, Any]:
+    """Return the context in *body*, which must be of the subject's *tenant* and *agent*, both tokens.
+
+    Raises :class:`Refused` with ``400``. (Contract, section 1: the server has checked the subject, so what the
+    context says of its origin is checked against the subject.)
+    """
+    try:
+        context = codec.decode_context(body)
+    except Undecodable:
+        raise Refused(MALFORMED, "Undecodable") from None
+    if _token_in(context.get("agent")) != agent:
+        raise Refused(MALFORMED, "WrongAgent")
+    block = context.get("tenant")
+    says_whose = block is not None and not (isinstance(block, dict) and "id" not in block)
+    if says_whose and _token_in(block) != tenant:
+        raise Refused(MALFORMED, "WrongTenant")
+    return context
+
+
+def _token_in(block: object) -> str | None:
+    identifier = block.get("id") if isinstance(block, dict) else None
+    return token(identifier) if isinstance(identifier, str) else None
