@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from hookbus.connection import Connection, Message
+from hookbus.connection import Connection, Message, Serving
 from hookbus.errors import (
     BodyTooLarge,
     BusDown,
@@ -33,6 +33,7 @@ __all__ = [
     "OutOfDomain",
     "QuestionFailed",
     "RemoteInterceptor",
+    "Serving",
     "Settings",
     "SettingsInvalid",
     "Undecodable",
