@@ -7,6 +7,6 @@ import pytest
 from hookbus.server import EmbeddedServer
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def nats_url(shared_server: EmbeddedServer) -> str:
     return shared_server.url
