@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import signal
 
 import typer
 from rich.console import Console
@@ -26,13 +27,14 @@ def server(
     jetstream: bool = typer.Option(False, help="With JetStream, its files in a temporary folder."),
 ) -> None:
     """Run a NATS server on this machine until it is interrupted."""
-    console = Console(stderr=True)
-    with EmbeddedServer(host=host, port=port, jetstream=jetstream) as running:
-        console.print(f"NATS server ready at [bold]{running.url}[/]; Ctrl-C ends it")
-        try:
+    # SIGTERM like Ctrl-C: the server is this process's child and must not outlive it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with EmbeddedServer(host=host, port=port, jetstream=jetstream) as running:
+            Console(stderr=True).print(f"NATS server ready at [bold]{running.url}[/]; Ctrl-C ends it")
             raise typer.Exit(running.wait())
-        except KeyboardInterrupt:
-            raise typer.Exit(0) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
 
 
 @app.command()

@@ -20,6 +20,10 @@ MAX_LEVELS: Final = 127
 #: The largest integer that every reader holds exactly (RFC 7493, §10.2).
 MAX_SAFE_INTEGER: Final = 2**53 - 1
 
+#: Python neither writes nor reads an integer of more digits than this (its ``int_max_str_digits``).
+MAX_DIGITS: Final = 4300
+_TOO_LONG: Final = 10**MAX_DIGITS
+
 #: A JSON document as Python holds it; whoever reads it narrows it.
 Json: TypeAlias = Any
 
@@ -48,8 +52,8 @@ class Domain(msgspec.Struct, frozen=True):
 def survey(value: Json) -> Domain:
     """Walk *value* once and return what it holds; raise :class:`OutOfDomain` where the wire cannot carry it.
 
-    Refuses numbers that are not finite, keys that are not strings, types that JSON does not have, and more
-    than 128 levels. Level by level, so depth costs no stack.
+    Refuses numbers that are not finite, integers of more than 4,300 digits, keys that are not strings, types
+    that JSON does not have, and more than 128 levels. Level by level, so depth costs no stack.
     """
     fractions = big_integers = astral_keys = subclassed = False
     level: list[Json] = [[value]]
@@ -77,6 +81,7 @@ def survey(value: Json) -> Domain:
                 elif kind is int:
                     if not -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER:
                         big_integers = True
+                        _check_digits(item)
                 elif kind is float:
                     fractions = True
                     if not math.isfinite(item):
@@ -91,6 +96,7 @@ def survey(value: Json) -> Domain:
                             raise OutOfDomain("a number is not finite")
                     elif isinstance(item, int):
                         big_integers |= not -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER
+                        _check_digits(item)
                     elif not isinstance(item, str):
                         raise OutOfDomain("a value is of a type that JSON does not have")
         if not below:
@@ -99,10 +105,15 @@ def survey(value: Json) -> Domain:
     raise OutOfDomain("more than 128 levels")
 
 
+def _check_digits(number: int) -> None:
+    if not -_TOO_LONG < number < _TOO_LONG:
+        raise OutOfDomain(f"an integer has more than {MAX_DIGITS} digits")
+
+
 def encode(value: Json, domain: Domain) -> bytes:
     """Return *value*, which :func:`survey` described as *domain*, as UTF-8 JSON.
 
-    Integers of any size and fractions survive exactly. Raises :class:`OutOfDomain` for a lone surrogate.
+    Integers and fractions survive exactly. Raises :class:`OutOfDomain` for a lone surrogate.
     """
     try:
         if domain.subclassed:

@@ -26,6 +26,7 @@ ERROR: Final = "Nats-Service-Error"
 RETRY_AFTER_MS: Final = "Retry-After-Ms"
 
 _LINE = b"NATS/1.0"
+_END = b"\r\n\r\n"
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[^\r\n]*")
 _STATUS = re.compile(rb" (\d{3})(?: .*)?")
@@ -59,14 +60,14 @@ def encode(values: dict[str, str]) -> bytes:
 def parse(raw: bytes) -> Headers:
     """Return the headers in *raw*; empty bytes are no headers.
 
-    Accepts exactly NATS/1.0 headers: UTF-8, token names, each at most once. Raises
-    :class:`HeadersMalformed` for everything else, and nothing but that.
+    Accepts exactly NATS/1.0 headers: UTF-8, token names, each at most once, one blank line at the end. Blanks
+    around a value do not count. Raises :class:`HeadersMalformed` for everything else, and nothing but that.
     """
     if not raw:
         return NO_HEADERS
-    first, *lines = raw.split(b"\r\n")
-    if not first.startswith(_LINE) or lines[-2:] not in ([b"", b""], [b""]):
+    if not raw.startswith(_LINE) or not raw.endswith(_END):
         raise HeadersMalformed("not a NATS/1.0 header block")
+    first, *lines = raw.removesuffix(_END).split(b"\r\n")
     status: str | None = None
     if rest := first[len(_LINE) :]:
         matched = _STATUS.fullmatch(rest)
@@ -75,16 +76,15 @@ def parse(raw: bytes) -> Headers:
         status = matched[1].decode("ascii")
     values: dict[str, str] = {}
     for line in lines:
-        if not line:
-            continue
         name, colon, value = line.partition(b":")
-        if not colon or not _NAME.fullmatch(name):
+        # A lone CR or LF is a line break to some readers: what they would find after it must not exist.
+        if not colon or not _NAME.fullmatch(name) or b"\r" in value or b"\n" in value:
             raise HeadersMalformed("a header line is malformed")
         key = name.decode("ascii")
         if key in values:
             raise HeadersMalformed("a header stands twice")
         try:
-            values[key] = value.strip().decode("utf-8")
+            values[key] = value.strip(b" \t").decode("utf-8")
         except UnicodeDecodeError:
             raise HeadersMalformed("a header value is not UTF-8") from None
     return Headers(status, values)
