@@ -47,9 +47,7 @@ async def test_a_reply_of_text_arrives_whole_with_its_usage() -> None:
     assert completion.choices[0].message.content == "To the sea."
     assert completion.choices[0].finish_reason == "stop"
     assert completion.usage is not None
-    assert (
-        completion.usage.total_tokens == completion.usage.prompt_tokens + completion.usage.completion_tokens
-    )
+    assert completion.usage.total_tokens == completion.usage.prompt_tokens + completion.usage.completion_tokens
     assert completion.usage.prompt_tokens > 0
 
 

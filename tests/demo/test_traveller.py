@@ -19,9 +19,7 @@ def converse(messages: list[Message], prompt: str, answer: Answer) -> Reply:
     messages.append(Message("user", prompt))
     while (reply := traveller(messages, ())).tool_calls:
         calls = [
-            PastCall(
-                f"{len(messages)}.{n}", FunctionCall(call.name, msgspec.json.encode(call.arguments).decode())
-            )
+            PastCall(f"{len(messages)}.{n}", FunctionCall(call.name, msgspec.json.encode(call.arguments).decode()))
             for n, call in enumerate(reply.tool_calls)
         ]
         messages.append(Message("assistant", tool_calls=calls))

@@ -25,5 +25,5 @@ class TravelPolicy:
             return Verdict.allow()
         return Verdict.escalate(
             reason="first class needs a manager's approval",
-            message="Pullman and tourist seats may be booked without asking; first class may not.",
+            message="pullman and tourist need none",
         )

@@ -49,9 +49,7 @@ async def scripted_endpoint(scripts: Mapping[str, Script]) -> AsyncIterator[str]
         connections.cancel_scope.cancel()
 
 
-async def _serve_connection(
-    scripts: Mapping[str, Script], numbers: Iterator[int], stream: SocketStream
-) -> None:
+async def _serve_connection(scripts: Mapping[str, Script], numbers: Iterator[int], stream: SocketStream) -> None:
     client_left = anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError, anyio.DelimiterNotFound
     reader = BufferedByteReceiveStream(stream)
     async with stream:

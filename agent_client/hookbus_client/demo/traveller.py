@@ -50,9 +50,7 @@ def _offered(search: str) -> Iterator[tuple[str, str]]:
 
 def _report(attempts: Sequence[tuple[PastCall, str]]) -> str:
     *refused, (_, ticket) = attempts
-    reasons = "".join(
-        f" I asked for {call.arguments['seat_class']} first: {answer}" for call, answer in refused
-    )
+    reasons = "".join(f" I tried {call.arguments['seat_class']} before that. {answer}" for call, answer in refused)
     return ticket + reasons
 
 
