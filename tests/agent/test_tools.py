@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Annotated, Any, Literal
 
@@ -142,6 +143,23 @@ async def test_a_tool_may_be_a_bound_method() -> None:
             return 2 * km
 
     assert await read_by_the_model(Desk().price, {"km": 21}) == "42"
+
+
+async def test_annotations_are_resolved_where_a_callable_was_defined() -> None:
+    class Desk:
+        def hold(self, seat: Seat) -> Seat:
+            return seat
+
+        async def __call__(self, seat: Seat) -> Seat:
+            return seat
+
+    def hold(desk: str, seat: Seat) -> Seat:
+        return seat
+
+    for callable_ in (Desk().hold, Desk(), functools.partial(hold, "north")):
+        made = tool(name="hold")(callable_)
+        assert list(made.schema["properties"]) == ["seat"]
+        assert await read_by_the_model(made, {"seat": {"coach": 1}}) == '{"coach": 1, "window": true}'
 
 
 async def test_an_explicit_schema_leaves_the_arguments_as_the_model_wrote_them() -> None:

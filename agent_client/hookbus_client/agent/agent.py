@@ -55,7 +55,7 @@ class Agent:
         installation.check_emitter(emitter, incremental=streaming == "incremental")
         installation.check_model(model)
         named = _named(tools)
-        installation.check_tools(named, emitter)
+        installation.check_nesting(named, emitter)
         hooks = hooks or Hooks()
         installation.check_hooks(hooks)
         if max_turns < 1:
@@ -136,6 +136,7 @@ class Agent:
 def _named(tools: Sequence[Tool | Callable[..., Any]]) -> dict[str, Tool]:
     named: dict[str, Tool] = {}
     for each in tools:
+        installation.check_source(each)
         made = each if isinstance(each, Tool) else tool(each)
         if made.name in named:
             raise ValueError(f"two tools are named {made.name!r}")

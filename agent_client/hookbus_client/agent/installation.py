@@ -61,17 +61,20 @@ def check_model(model: object) -> None:
     refuse_mediated(getattr(model, "client", None), "the model's client", instead)
 
 
-def check_tools(tools: Mapping[str, Tool], emitter: object) -> None:
-    """Refuse tools that are mediated already, or that would escape the emitter."""
-    for name, tool in tools.items():
-        instead = "give the agent the bare function"
-        refuse_mediated(tool, f"tool {name!r}", instead)
-        refuse_mediated(tool.source, f"the function of tool {name!r}", instead)
-        owner = getattr(tool.source, "__self__", None)
-        if hasattr(owner, "as_tool"):
+def check_source(source: object) -> None:
+    """Refuse a function, or a tool, that is mediated already or belongs to an agent."""
+    name = getattr(source, "name", None) or getattr(source, "__name__", type(source).__name__)
+    for part in (source, getattr(source, "source", None)):
+        refuse_mediated(part, f"tool {name!r}", "give the agent the bare function")
+        if hasattr(getattr(part, "__self__", None), "as_tool"):
             raise SecondInstallation(f"tool {name!r}", "pass agent.as_tool() for a nested agent")
-        nested_bare = hasattr(tool.source, "as_tool") and getattr(tool.source, "emitter", None) is None
-        if emitter is not None and nested_bare:
+
+
+def check_nesting(tools: Mapping[str, Tool], emitter: object) -> None:
+    """Refuse a nested agent that would escape the emitter of its parent."""
+    for name, tool in tools.items():
+        bare = hasattr(tool.source, "as_tool") and getattr(tool.source, "emitter", None) is None
+        if emitter is not None and bare:
             raise HalfInstallation(f"nested agent {name!r}", "it has no emitter and its parent has one")
 
 

@@ -6,11 +6,11 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast, overload
+from typing import Any, cast, get_type_hints, overload
 
 import anyio.to_thread
 from pydantic import PydanticUserError, TypeAdapter
-from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic_core import ArgsKwargs
 
 from hookbus_client.agent.errors import ToolSchemaError
@@ -114,14 +114,30 @@ def _derive(
         raise ToolSchemaError(name, "every parameter must have a name the model can use")
     try:
         # A function has no TypeForm, and pydantic takes it all the same.
-        adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
+        adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", _annotated(function)))
         schema = adapter.json_schema()
-    except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, NameError) as error:
+    except (PydanticUserError, PydanticInvalidForJsonSchema, NameError, TypeError) as error:
         raise ToolSchemaError(name, type(error).__name__) from error
     for parameter, text in described.items():
         if parameter in schema.get("properties", {}):
             schema["properties"][parameter].setdefault("description", text)
     return schema, lambda args: adapter.validate_python(ArgsKwargs((), args))
+
+
+def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return *function* with its annotations resolved where it was defined, which may be any module."""
+    defined = function
+    while isinstance(defined, functools.partial):
+        defined = defined.func
+    if not inspect.isroutine(defined):
+        defined = type(defined).__call__
+
+    def annotated(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    annotated.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]  # inspect reads it
+    annotated.__annotations__ = get_type_hints(defined, include_extras=True)
+    return annotated
 
 
 def _plain(function: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
