@@ -52,11 +52,12 @@ def _jcs_sha256(context: AgentContext, domain: codec.Domain) -> str:
         domain = codec.survey(projection)
     if domain.big_integers:
         raise OutOfDomain("an integer is beyond 2^53; write 64-bit identifiers as strings (§4.4)")
-    if domain.sorts_exactly:
-        return f"sha256:{hashlib.sha256(_sorted(projection)).hexdigest()}"
     try:
+        if domain.sorts_exactly:
+            return f"sha256:{hashlib.sha256(_sorted(projection)).hexdigest()}"
         return context_identity(projection)
     except (AgentHooksCoreError, ValueError):
+        # A lone surrogate is a UnicodeEncodeError, which is a ValueError.
         raise OutOfDomain(f"the context is outside the domain of {JCS_SHA256} (§10.2)") from None
 
 
