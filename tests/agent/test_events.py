@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -22,10 +23,8 @@ async def watch(*interceptors: Any, hooks: Hooks | None = None, responses: Any =
     events: list[Event] = []
     model = ScriptedModel(*(responses or (calls(("book", {"seat": "12A"})), says("SECRET answer"))))
     desk = agent(model, *(interceptors or (Rules(),)), tools=[book], hooks=hooks, watchers=[events.append])
-    try:
+    with contextlib.suppress(InterceptionBlocked):
         await desk.run("Book")
-    except InterceptionBlocked:
-        pass
     return events
 
 

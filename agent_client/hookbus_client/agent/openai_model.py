@@ -41,7 +41,7 @@ class OpenAIModel:
         """Return one complete response. Raises :class:`ModelFailed`."""
         with provider_errors():
             completion = await self.client.chat.completions.create(**self._request(messages, tools))
-            body = completion.model_dump()
+            body = _plain(completion)
         if not body.get("choices"):
             raise ModelFailed("no choices")
         choice = body["choices"][0]
@@ -73,7 +73,7 @@ class OpenAIModel:
             request = self._request(messages, tools)
             async with await self.client.chat.completions.create(**request, stream=True) as chunks:
                 async for chunk in chunks:
-                    yield chunk.model_dump()
+                    yield _plain(chunk)
 
 
 @dataclass(slots=True)
@@ -125,6 +125,12 @@ class _Ending:
             raise StreamTruncated
         calls = tuple(self._fragments[index].whole() for index in sorted(self._fragments))
         return StreamEnd(self._finish_reason, calls + self._hosted, self._usage)
+
+
+def _plain(answer: Any) -> dict[str, Any]:
+    # Without pydantic's warnings: endpoints stray from the declared types, and a warning quotes the content.
+    body: dict[str, Any] = answer.model_dump(warnings=False)
+    return body
 
 
 def _text(message: dict[str, Any]) -> str | None:
