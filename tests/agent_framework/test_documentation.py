@@ -54,6 +54,7 @@ def policys_tenant(nats_url: str, tmp_path_factory: pytest.TempPathFactory) -> I
         assert process.stdout.readline().startswith("ready")
         yield tenant
         process.terminate()
+        process.communicate()
     assert process.returncode == 0
 
 
