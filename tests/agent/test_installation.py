@@ -6,8 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from agent_hooks import InterceptionEmitter
+from agent_hooks import HostRegistry, HostSurface, InterceptionEmitter
 
+from hookbus_client import BusEmitter
 from hookbus_client.agent import (
     Agent,
     HalfInstallation,
@@ -92,6 +93,17 @@ def test_incremental_mediation_needs_an_emitter_that_records_the_hosts_own_denia
         build(emitting=InterceptionEmitter(), streaming="incremental")
     build(emitting=emitter(), streaming="incremental")
     build(emitting=InterceptionEmitter())
+
+
+def test_what_is_declared_is_what_runs() -> None:
+    surface = HostSurface.from_capabilities(["model_calls", "tool_calls"], "continue")
+    document = {"declaration": "agent-hooks-declaration/1.0", "spec": "agent-hooks/0.1", "bindings": []}
+    declared = BusEmitter.from_declaration_value(document, HostRegistry(surface))
+    build(emitting=declared, posture="continue")
+    with pytest.raises(HalfInstallation, match="says continue, the agent terminate"):
+        build(emitting=declared, posture="terminate")
+    with pytest.raises(HalfInstallation, match="buffered_output"):
+        build(emitting=declared, streaming="incremental")
 
 
 def test_two_tools_of_one_name_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import anyio
@@ -172,6 +173,29 @@ async def test_a_cancelled_run_closes_its_session_as_cancelled() -> None:
         group.cancel_scope.cancel()
     assert rules.points[-1] == "agent_shutdown"
     assert rules.seen[-1]["summary"] == {"reason": "cancelled"}
+
+
+async def test_a_task_cancelled_during_an_emission_closes_its_session_as_cancelled() -> None:
+    asked = asyncio.Event()
+
+    class Silent(Rules):
+        async def intercept(self, context: Any) -> Any:
+            verdict = await super().intercept(context)
+            if context["interception_point"] == "pre_model_call":
+                asked.set()
+                await anyio.sleep_forever()
+            return verdict
+
+    rules = Silent()
+    emitting = emitter(rules)
+    running = asyncio.create_task(Agent(ScriptedModel(), emitting, agent_id="desk").run("Hello"))
+    await asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert rules.points[-2:] == ["pre_model_call", "agent_shutdown"]
+    assert rules.seen[-1]["summary"] == {"reason": "cancelled"}
+    assert [record.proceeds for record in emitting.results] == [True, True, False, True]
 
 
 async def test_without_an_emitter_nothing_is_intercepted_and_the_agent_does_the_same() -> None:

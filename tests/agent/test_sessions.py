@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from agent_hooks import InterceptionBlocked, Verdict
+from agent_hooks import AgentContextBuilder, InterceptionBlocked, InterceptionPoint, Verdict
 
-from hookbus_client.agent import Agent, SessionMisused
+from hookbus_client.agent import Agent, PointRepeated, SessionMisused
+from hookbus_client.agent.emissions import Emissions
 
 from .scripted import Rules, ScriptedModel, agent, calls, emitter, says
 
@@ -74,9 +75,19 @@ async def test_a_session_runs_only_inside_its_bracket_and_is_entered_once() -> N
         await session.__aenter__()
 
 
-async def test_runs_of_one_session_follow_one_another() -> None:
-    async def both(args: Any) -> None: ...
+async def test_a_point_is_emitted_once_for_one_call() -> None:
+    rules = Rules()
+    builder = AgentContextBuilder(agent_id="desk", framework="hookbus", session_id="s")
+    emissions = Emissions(emitter(rules), builder, ())
+    call = {"call_id": "c-1", "name": "f", "args": {}}
+    await emissions.emit(InterceptionPoint.PRE_TOOL_CALL, "response", "c-1", **call)
+    with pytest.raises(PointRepeated, match="pre_tool_call was already emitted"):
+        await emissions.emit(InterceptionPoint.PRE_TOOL_CALL, "response", "c-1", **call)
+    await emissions.emit(InterceptionPoint.PRE_TOOL_CALL, "another response", "c-1", **call)
+    assert rules.points == ["pre_tool_call"] * 2
 
+
+async def test_runs_of_one_session_follow_one_another() -> None:
     errors: list[SessionMisused] = []
 
     async def again() -> str:

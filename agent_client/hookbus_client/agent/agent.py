@@ -74,7 +74,7 @@ class Agent:
             hooks=hooks,
             watchers=Watchers(watchers),
             max_turns=max_turns,
-            posture=posture or _declared_posture(emitter),
+            posture=installation.agreed_posture(emitter, posture),
             durable=durable,
             namespaces=labels.namespaces(label_namespaces),
             fields=dict(fields or {}),
@@ -142,11 +142,3 @@ def _named(tools: Sequence[Tool | Callable[..., Any]]) -> dict[str, Tool]:
             raise ValueError(f"two tools are named {made.name!r}")
         named[made.name] = made
     return named
-
-
-def _declared_posture(emitter: object) -> Posture:
-    declaration = getattr(emitter, "declaration", None)
-    if declaration is None:
-        return "continue"
-    declared = declaration.configuration.get("posture", {}).get("tool_seam_host_error", "continue")
-    return "terminate" if declared == "terminate" else "continue"

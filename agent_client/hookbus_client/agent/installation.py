@@ -10,6 +10,7 @@ refused is what would make a call reach interceptors twice, or not at all:
 - an agent in place of a function: ``agent.as_tool()`` gives it its own bracket;
 - a nested agent without an emitter under an agent that has one;
 - an emitter without all of its methods, or without the one that incremental mediation needs;
+- a declaration that says another posture, or buffered output where the agent is incremental;
 - two live sessions with one session id on one emitter: their sequence numbers would collide.
 """
 
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from hookbus_client.agent.definition import Posture
 from hookbus_client.agent.errors import HalfInstallation, SecondInstallation, SessionMisused
 from hookbus_client.agent.hooks import Hooks
 from hookbus_client.agent.tools import Tool
@@ -49,6 +51,23 @@ def check_emitter(emitter: object, *, incremental: bool) -> None:
     for method in methods:
         if not callable(getattr(emitter, method, None)):
             raise HalfInstallation("the emitter", f"it has no {method}()")
+    declaration = getattr(emitter, "declaration", None)
+    if incremental and declaration is not None and declaration.surface["buffered_output"]:
+        raise HalfInstallation("the emitter", "its declaration says buffered_output, the agent incremental")
+
+
+def agreed_posture(emitter: object, wanted: Posture | None) -> Posture:
+    """Return the posture at the tool seam (§13.1): *wanted*, or what the emitter's declaration says.
+
+    Raises :class:`HalfInstallation` when the two differ: what is declared must be what runs.
+    """
+    declaration = getattr(emitter, "declaration", None)
+    if declaration is None:
+        return wanted or "continue"
+    declared: Posture = declaration.configuration["posture"]["tool_seam_host_error"]
+    if wanted not in (None, declared):
+        raise HalfInstallation("the emitter", f"its declaration says {declared}, the agent {wanted}")
+    return declared
 
 
 def check_model(model: object) -> None:

@@ -108,8 +108,13 @@ class Session:
         self._open = False
         cancelled = isinstance(error, anyio.get_cancelled_exc_class() | GeneratorExit)
         reason = "completed" if error is None else "cancelled" if cancelled else "error"
-        with self._claim, anyio.move_on_after(SHUTDOWN_GRACE_S, shield=True):
-            await self._emissions.close(reason)
+        with self._claim:
+            if not cancelled:
+                # The emitter's own deadlines bound this one.
+                await self._emissions.close(reason)
+                return
+            with anyio.move_on_after(SHUTDOWN_GRACE_S, shield=True):
+                await self._emissions.close(reason)
 
     async def run(self, content: Any, *, role: Role = "user") -> RunResult:
         """Answer *content* and return the result.
