@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hookbus import codec
+from hookbus_interceptors.current import question
 from hookbus_interceptors.errors import NotAnInterceptor
 from hookbus_interceptors.threads import OnEnd, Outcome, Threads
 
@@ -115,6 +116,7 @@ class Calling:
 
 def _call(intercept: Intercept, context: Context) -> Outcome:
     try:
+        _check_time()
         value = intercept(context)
         return Outcome(awaitable=value) if inspect.isawaitable(value) else Outcome(_encode(value))
     except BaseException as error:  # noqa: BLE001  # not even sys.exit() in an interceptor ends the worker
@@ -123,9 +125,17 @@ def _call(intercept: Intercept, context: Context) -> Outcome:
 
 async def _await(begin: Callable[[], Any]) -> Outcome:
     try:
+        _check_time()
         return Outcome(_encode(await begin()))
     except BaseException as error:  # noqa: BLE001  # a cancellation, too, ends the call and nothing else
         return Outcome(error=error)
+
+
+def _check_time() -> None:
+    # A coroutine that held the loop, or a slow start of a thread, may have used up the time between the
+    # question's intake and this moment: work on an expired question is never started.
+    if question().remaining_s <= 0:
+        raise TimeoutError
 
 
 def _encode(value: Any) -> bytes:

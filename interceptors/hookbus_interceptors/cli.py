@@ -44,8 +44,8 @@ def run(
 ) -> None:
     """Answer questions until SIGTERM or Ctrl-C, which lose no answer; a second one ends at once.
 
-    Prints one line that begins with "ready" on stdout once it serves. The exit status is 0 after a drain, 1 when
-    the worker could not serve or go on.
+    Prints a line that begins with "ready" on stdout once it serves. The exit status is 0 after a drain and 1 when
+    the worker could not serve or could not go on.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     bus = hookbus.connect(url, tenant=tenant, creds=creds, config=config, name=f"hookbus worker {name}")
@@ -71,6 +71,7 @@ async def _serve(worker: Worker, bus: hookbus.Connection) -> int:
         async with bus, worker:
             print(f"ready: {worker.name}, worker {worker.id}, on {' '.join(worker.subjects)}", flush=True)
             await worker.drained()
+            print("draining", flush=True)
         status = 0
     except hookbus.HookbusError as error:
         Console(stderr=True).print(f"hookbus: {error}", style="red", markup=False, highlight=False, soft_wrap=True)

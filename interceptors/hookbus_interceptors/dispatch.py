@@ -119,10 +119,11 @@ class Dispatch:
         try:
             terms = intake.read_terms(message.headers)
             echo = terms.id
+            arrived = self._stalls.earliest_arrival()
             now = self._loop.time()
             deadline = intake.deadline(
                 terms,
-                arrived_s=self._stalls.earliest_arrival(),
+                arrived_s=arrived,
                 now_s=now,
                 now_unix_ms=time.time_ns() // 1_000_000,
                 default_ms=self._limits.default_budget_ms,

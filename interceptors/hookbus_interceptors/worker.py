@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Final, Self
 
@@ -53,7 +53,7 @@ class Worker:
         interceptor: object,
         *,
         name: str,
-        points: Sequence[str] = (),
+        points: Iterable[str] = (),
         concurrency: int = 64,
         policy: str | None = None,
         default_budget_s: float = 5.0,
@@ -65,22 +65,18 @@ class Worker:
             raise ValueError("concurrency is at least 1")
         if default_budget_s <= 0 or skew_allowance_s < 0:
             raise ValueError("default_budget_s is above 0 and skew_allowance_s is not below it")
-        known = [point.value for point in InterceptionPoint]
-        if unknown := [point for point in points if point not in known]:
-            raise ValueError(f"{', '.join(unknown)}: not an interception point; they are {', '.join(known)}")
         self.name = name
         #: Which worker this is, as answers (``Hb-Worker``) and ``$SRV`` show it.
         self.id = secrets.token_hex(8)
         self._connection = connection
         self._intercept = intercept_of(interceptor)
         self._token = subjects.token(name)
-        self._points = tuple(dict.fromkeys(points)) or ("*",)
         self._limits = Limits(concurrency, round(default_budget_s * 1000), round(skew_allowance_s * 1000))
         self._headers = {envelope.INTERCEPTOR: self._token, envelope.WORKER: self.id}
         if policy is not None:
             self._headers[envelope.POLICY] = policy
         envelope.encode(self._headers)
-        self._tallies = {point: self._tally(point) for point in self._points}
+        self._tallies = {point: self._tally(point) for point in _known(points) or ("*",)}
         self._error: HookbusError | None = None
         self._draining = asyncio.Event()
         self._entered = False
@@ -88,7 +84,12 @@ class Worker:
     @property
     def subjects(self) -> tuple[str, ...]:
         """What this worker subscribes to."""
-        return tuple(tally.subject for tally in self._tallies.values())
+        return tuple(tally.subject for tally in self.tallies)
+
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        """What became of the questions so far, one for each of :attr:`subjects`."""
+        return tuple(self._tallies.values())
 
     def _tally(self, point: str) -> Tally:
         subject = subjects.questions(self._connection.settings.tenant, self._token, point)
@@ -144,7 +145,7 @@ class Worker:
             name=self._token,
             id=self.id,
             metadata=self._metadata(),
-            tallies=tuple(self._tallies.values()),
+            tallies=self.tallies,
         )
         self._servings: tuple[Serving, ...] = ()
         try:
@@ -204,3 +205,11 @@ class Worker:
             "hb-tenant": self._connection.settings.tenant,
             "hb-policy": self._headers.get(envelope.POLICY, ""),
         }
+
+
+def _known(points: Iterable[str]) -> list[str]:
+    try:
+        return list(dict.fromkeys(InterceptionPoint(point).value for point in points))
+    except ValueError as unknown:
+        every = ", ".join(point.value for point in InterceptionPoint)
+        raise ValueError(f"{unknown}; the interception points are {every}") from None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_hooks import Verdict
+
 from hookbus_interceptors import question
 
 Context = dict[str, Any]

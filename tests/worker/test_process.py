@@ -5,11 +5,11 @@ from __future__ import annotations
 import signal
 import uuid
 
-import hookbus
 import pytest
 from agent_hooks import AgentContextBuilder
-from hookbus.server import EmbeddedServer
 
+import hookbus
+from hookbus.server import EmbeddedServer
 from tests.worker.processes import WorkerProcess
 
 pytestmark = pytest.mark.anyio
