@@ -36,7 +36,7 @@ layers: setup
 	$(BIN)/lint-imports
 
 conformance: setup
-	$(BIN)/python -m pytest tests/conformance -p agent_hooks.ctk.plugin \
+	$(BIN)/python -m pytest tests/conformance \
 		--agent-hooks-harness tests.conformance.harness:BusHarness -rs
 
 wheel: setup
