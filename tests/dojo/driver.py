@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -33,11 +33,11 @@ from agentdojo.types import (
     get_text_content_as_str,
     text_content_block_from_string,
 )
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from hookbus_client.agent import Agent, Emitter, OpenAIModel, RunResult, Tool
 from hookbus_client.demo import chat_wire
-from hookbus_client.demo.scripted_endpoint import Message, Reply, Script, ToolCall
+from hookbus_client.demo.scripted_endpoint import Message, Reply, Script, ToolCall, scripted_endpoint
 
 BENCHMARK = "v1.2.2"
 
@@ -61,14 +61,19 @@ def cases() -> list[Case]:
 
 
 def ground_truth(case: Case, environment: TaskEnvironment) -> Script:
+    """Return a model that solves the case's task as AgentDojo would; see :func:`following`."""
+    return following(case.task, environment)
+
+
+def following(task: BaseUserTask[Any] | BaseInjectionTask[Any], environment: TaskEnvironment) -> Script:
     """Return a model that makes the ground-truth calls one after the other, then says the ground-truth output."""
-    calls = case.task.ground_truth(environment.model_copy(deep=True))
+    calls = task.ground_truth(environment.model_copy(deep=True))
 
     def script(messages: Sequence[Message], tools: Sequence[chat_wire.Tool]) -> Reply:
         answered = sum(message.role == "tool" for message in messages)
         if answered < len(calls):
             return Reply(tool_calls=[ToolCall(calls[answered].function, calls[answered].args)])
-        return Reply(case.task.GROUND_TRUTH_OUTPUT)
+        return Reply(task.GROUND_TRUTH_OUTPUT)
 
     return script
 
@@ -106,11 +111,13 @@ class Episode:
             text: str = tool_result_to_str(result)
             return text
 
-        return Tool(function.name, call, function.description, function.parameters.model_json_schema())
+        return Tool(function.name, call, function.description, _schema(function.parameters))
 
+
+_schema = functools.cache(lambda parameters: parameters.model_json_schema())
 
 #: Plays an episode to its end.
-Player = Callable[[Episode], Awaitable[RunResult]]
+Player = Callable[[Episode], Coroutine[Any, Any, RunResult]]
 #: Makes the model for one case, given its environment before any call.
 ModelFor = Callable[[Case, TaskEnvironment], Script]
 
@@ -139,6 +146,19 @@ class AgentPlayer:
             max_turns=self.max_turns,
         )
         return await agent.run(episode.prompt)
+
+
+@asynccontextmanager
+async def agent_player(emitter: Emitter | None) -> AsyncIterator[AgentPlayer]:
+    """Yield a player whose models stand behind an endpoint of its own."""
+    scripts: dict[str, Script] = {}
+    async with (
+        scripted_endpoint(scripts) as base_url,
+        # A proxy of the environment is not for the loopback interface.
+        DefaultAsyncHttpxClient(trust_env=False) as http,
+        AsyncOpenAI(base_url=base_url, api_key="none", http_client=http, max_retries=0) as client,
+    ):
+        yield AgentPlayer(client, scripts, emitter)
 
 
 @dataclass(frozen=True, slots=True)

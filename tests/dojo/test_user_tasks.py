@@ -13,15 +13,14 @@ import msgspec
 import nats
 import pytest
 from agent_hooks import Decision, InterceptionRecord
-from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+from nats.aio.client import Client
 
 import hookbus
 from hookbus.server import EmbeddedServer
 from hookbus_client import BusEmitter
 from hookbus_client.agent import Emitter
-from hookbus_client.demo.scripted_endpoint import Script, scripted_endpoint
 from hookbus_client.demo.workers import worker_process
-from tests.dojo.driver import AgentPlayer, Outcome, cases, play, reference_results, stopped_clock
+from tests.dojo.driver import Outcome, agent_player, cases, play, reference_results, stopped_clock
 
 pytestmark = pytest.mark.slow
 
@@ -41,13 +40,7 @@ class Drive:
 
 
 async def play_all(emitter: Emitter | None) -> list[Outcome]:
-    scripts: dict[str, Script] = {}
-    async with (
-        scripted_endpoint(scripts) as base_url,
-        DefaultAsyncHttpxClient(trust_env=False) as http,
-        AsyncOpenAI(base_url=base_url, api_key="none", http_client=http, max_retries=0) as client,
-    ):
-        player = AgentPlayer(client, scripts, emitter)
+    async with agent_player(emitter) as player:
         return [await play(case, player) for case in cases()]
 
 
@@ -72,7 +65,7 @@ async def statistics_of_the_worker(url: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def plain_client(url: str) -> AsyncIterator[nats.NATS]:
+async def plain_client(url: str) -> AsyncIterator[Client]:
     client = await nats.connect(url)
     try:
         yield client
