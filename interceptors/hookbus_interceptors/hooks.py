@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,22 +63,23 @@ class HookInterceptor:
     def __call__(self, *arguments: Any) -> Any:
         return self._function(*arguments)
 
-    def _arguments(self, context: AgentContext) -> tuple[Any, ...] | None:
+    def _intercept(self, context: AgentContext) -> Verdict | Awaitable[Verdict]:
         if context["interception_point"] not in {point.value for point in self.points}:
-            return None
-        return self._hook.arguments(context)
-
-    def _intercept(self, context: AgentContext) -> Verdict:
-        arguments = self._arguments(context)
+            return Verdict.allow()
+        arguments = self._hook.arguments(context)
         if arguments is None:
             return Verdict.allow()
-        return self._hook.judge(self._function(*copy.deepcopy(arguments)), context["target"])
+        returned = self._function(*copy.deepcopy(arguments))
+        if inspect.isawaitable(returned):
+            return self._judge_later(returned, context)
+        return self._hook.judge(returned, context["target"])
+
+    async def _judge_later(self, returned: Awaitable[Any], context: AgentContext) -> Verdict:
+        return self._hook.judge(await returned, context["target"])
 
     async def _intercept_async(self, context: AgentContext) -> Verdict:
-        arguments = self._arguments(context)
-        if arguments is None:
-            return Verdict.allow()
-        return self._hook.judge(await self._function(*copy.deepcopy(arguments)), context["target"])
+        verdict = self._intercept(context)
+        return await verdict if inspect.isawaitable(verdict) else verdict
 
 
 def before_turn(function: Function) -> HookInterceptor:

@@ -114,6 +114,16 @@ def test_what_breaks_a_hooks_contract_is_raised_and_never_an_allow(decorator: An
         interceptor.intercept(context)
 
 
+async def test_a_sync_hook_that_returns_an_awaitable_is_awaited() -> None:
+    async def decide(call: dict[str, Any]) -> dict[str, Any]:
+        return {"authorize": False, "result": "Later: no."}
+
+    ran: list[str] = []
+    model = await run_with(deployed.before_tool_execution(lambda call: decide(call)), ran=ran)
+    assert ran == []
+    assert "Later: no." in model.asked[1][-1]["content"]
+
+
 def test_an_unchanged_value_is_an_allow_and_not_a_transform() -> None:
     same = deployed.after_tool_execution(lambda call, result: result["value"])
     context = {
