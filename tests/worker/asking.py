@@ -71,7 +71,7 @@ class Asker:
 
     async def __aenter__(self) -> Self:
         await self._open.enter_async_context(self.bus)
-        self.bus.serve([f"hb.v1.{self.tenant}.ans.>"], "", self._take, on_refused=self._refused)
+        self.bus.serve([f"hb.v1.{self.tenant}.ans.*.*.c0ffee.*"], "", self._take, on_refused=self._refused)
         return self
 
     async def __aexit__(self, *error: Any) -> None:

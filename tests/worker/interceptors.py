@@ -12,8 +12,6 @@ from typing import Any
 
 from agent_hooks import Verdict
 
-from hookbus_interceptors import question
-
 Context = dict[str, Any]
 
 
@@ -46,12 +44,6 @@ class Wire:
         return self.document
 
 
-def says_what_was_asked(_context: Context) -> dict[str, str]:
-    """Put the current question into the verdict."""
-    now = question()
-    return {"decision": "allow", "message": f"{now.id} {now.interceptor} {now.point} {now.agent}"}
-
-
 def hang(_context: Context) -> dict[str, str]:
     """Never return."""
     threading.Event().wait()
@@ -73,6 +65,11 @@ async def hang_in_the_executor(_context: Context) -> dict[str, str]:
     return {"decision": "allow"}
 
 
+async def exit_in_task(_context: Context) -> dict[str, str]:
+    """Try to end the process, as a library might."""
+    sys.exit(3)
+
+
 async def take_a_while(_context: Context) -> dict[str, str]:
     """Work for 300 ms, as a coroutine."""
     await asyncio.sleep(0.3)
@@ -87,6 +84,7 @@ def take_a_while_in_a_thread(_context: Context) -> dict[str, str]:
 
 async def hold_the_loop(_context: Context) -> dict[str, str]:
     """Block the worker's loop for ever."""
+    print("holding", flush=True)
     threading.Event().wait()
     return {"decision": "allow"}
 

@@ -37,6 +37,7 @@ class WorkerProcess:
     def __init__(self, target: str, name: str, *arguments: str, url: str, tenant: str = "default") -> None:
         self._command = [*COMMAND, target, "--name", name, *arguments, "--url", url, "--tenant", tenant]
         self.output: list[str] = []
+        self._wrote = threading.Condition()
 
     def __enter__(self) -> Self:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("HOOKBUS_")}
@@ -79,6 +80,14 @@ class WorkerProcess:
         self.process.kill()
         self.process.wait()
 
+    def wait_for_line(self, beginning: str, *, timeout_s: float = 20) -> None:
+        """Return once the process has written a line with that *beginning*; TimeoutError when it does not."""
+        with self._wrote:
+            if not self._wrote.wait_for(
+                lambda: any(line.startswith(beginning) for line in self.output), timeout_s
+            ):
+                raise TimeoutError("".join(self.output))
+
     def wait(self, *, timeout_s: float = 20) -> int:
         """Return the exit status when the process has ended by itself; raise TimeoutExpired when it has not."""
         status = self.process.wait(timeout_s)
@@ -92,4 +101,7 @@ class WorkerProcess:
     def _read(self) -> None:
         assert self.process.stdout is not None
         with self.process.stdout as lines:
-            self.output += lines
+            for line in lines:
+                with self._wrote:
+                    self.output.append(line)
+                    self._wrote.notify_all()

@@ -100,7 +100,7 @@ async def test_a_question_that_expires_while_it_runs_is_abandoned_and_its_slot_f
 ) -> None:
     gate = make()
     async with Worker(asker.bus, gate, name="policy", concurrency=2) as worker:
-        asker.send(context(), headers(50))
+        asker.send(context(), headers(200))
         asker.send(context(), headers(60_000))
         await abandoned(worker, 1)
         # Of two slots one is free, although a thread still holds on.
@@ -119,7 +119,7 @@ async def test_a_question_that_expires_while_it_runs_is_abandoned_and_its_slot_f
 async def test_a_coroutine_is_cancelled_when_its_question_expires(asker: Asker) -> None:
     gate = Gate()
     async with Worker(asker.bus, gate, name="policy") as worker:
-        asker.send(context(), headers(50))
+        asker.send(context(), headers(200))
         await abandoned(worker, 1)
         await asker.settled()
         assert (gate.entered, gate.cancelled) == (1, 1)
@@ -138,7 +138,7 @@ async def test_an_awaitable_that_a_thread_returns_too_late_is_not_awaited(asker:
         return verdict()
 
     async with Worker(asker.bus, late, name="policy") as worker:
-        asker.send(context(), headers(50))
+        asker.send(context(), headers(200))
         await abandoned(worker, 1)
         opened.set()
         assert (await asker.ask()).verdict == ALLOW
@@ -152,10 +152,10 @@ async def test_as_many_hanging_calls_as_slots_end_the_worker(asker: Asker) -> No
     await asker.settled()
     # Two hang: the slots are free and the worker goes on.
     for _ in range(2):
-        asker.send(context("hang"), headers(50))
+        asker.send(context("hang"), headers(200))
     await abandoned(worker, 2)
     assert (await asker.ask(context("pass"))).verdict == ALLOW
-    asker.send(context("hang"), headers(50))
+    asker.send(context("hang"), headers(200))
     with pytest.raises(InterceptorHangs, match="3 calls of the interceptor hang") as caught:
         await life
     assert caught.value.calls == 3
@@ -169,7 +169,7 @@ async def test_a_call_that_was_only_late_does_not_count_as_hanging(
     gate = ThreadGate()
     async with Worker(asker.bus, gate, name="policy", concurrency=1) as worker:
         for late in range(1, 5):
-            asker.send(context("late"), headers(20))
+            asker.send(context("late"), headers(100))
             await abandoned(worker, late)
             gate.opened.set()
             # With one slot, this answer comes from a worker that has not given up.
@@ -192,7 +192,7 @@ async def test_coroutines_that_take_no_cancellation_end_the_worker_too(asker: As
     life = asyncio.create_task(worker.run())
     await asker.settled()
     for _ in range(2):
-        asker.send(context(), headers(50))
+        asker.send(context(), headers(200))
     with pytest.raises(InterceptorHangs):
         await life
     ended.set()
@@ -201,7 +201,7 @@ async def test_coroutines_that_take_no_cancellation_end_the_worker_too(asker: As
 async def test_a_hanging_interceptor_harms_no_other_question(asker: Asker) -> None:
     async with Worker(asker.bus, interceptors.misbehave, name="policy", concurrency=8) as worker:
         for _ in range(5):
-            asker.send(context("hang"), headers(50))
+            asker.send(context("hang"), headers(200))
         for _ in range(20):
             assert (await asker.ask(context("behave"))).verdict == ALLOW
         await abandoned(worker, 5)
@@ -209,11 +209,11 @@ async def test_a_hanging_interceptor_harms_no_other_question(asker: Asker) -> No
 
 async def test_a_coroutine_that_holds_the_loop_past_its_deadline_gets_no_answer_out(asker: Asker) -> None:
     async def hold(_context: dict[str, Any]) -> dict[str, str]:
-        threading.Event().wait(0.1)
+        threading.Event().wait(0.4)
         return ALLOW
 
     async with Worker(asker.bus, hold, name="policy") as worker:
-        asker.send(context(), headers(50))
+        asker.send(context(), headers(200))
         await abandoned(worker, 1)
         await asker.settled()
     assert asker.unread == 0
@@ -224,13 +224,13 @@ async def test_a_question_that_expires_before_its_coroutine_starts_is_not_starte
 
     async def hold(context: dict[str, Any]) -> dict[str, str]:
         started.append(context["target"])
-        threading.Event().wait(0.1)
+        threading.Event().wait(0.4)
         return ALLOW
 
     async with Worker(asker.bus, hold, name="policy") as worker:
         # One write: the worker takes both before either coroutine runs.
         asker.send(context("first"), headers(60_000))
-        asker.send(context("second"), headers(50))
+        asker.send(context("second"), headers(200))
         assert (await asker.answer()).verdict == ALLOW
         await abandoned(worker, 1)
     assert started == ["first"]
