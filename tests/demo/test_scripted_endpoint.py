@@ -162,3 +162,14 @@ async def test_leaving_the_context_ends_the_endpoint() -> None:
     async with openai.AsyncOpenAI(base_url=base_url, api_key="unused", max_retries=0) as client:
         with pytest.raises(openai.APIConnectionError):
             await client.chat.completions.create(model="scripted", messages=QUESTION)
+
+
+async def test_a_script_that_raises_ends_the_program_not_the_answer() -> None:
+    def mistaken(messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
+        raise ZeroDivisionError
+
+    with pytest.raises(ExceptionGroup) as raised:
+        async with client_of(mistaken) as client:
+            await client.chat.completions.create(model="scripted", messages=QUESTION)
+    # Beside it may stand the client's own surprise at the closed connection.
+    assert raised.value.subgroup(ZeroDivisionError) is not None

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from importlib.util import find_spec
 
 import anyio
 import typer
 from rich.console import Console
 
 from hookbus import HookbusError
-from hookbus_client.agent import AgentError
-from hookbus_client.demo.story import tell
-from hookbus_client.demo.view import View
+
+# Every `hookbus` command loads this module, also a worker's: the client library, which takes most of a second to
+# import, is looked for here and imported when the demo runs.
+if find_spec("openai") is None:
+    raise ModuleNotFoundError("the demo needs the openai package", name="openai")
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -21,13 +24,15 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.callback(invoke_without_command=True)
 def demo() -> None:
     """Watch a travel agent meet a policy and a redactor, and silence deny. Ends by itself."""
+    from hookbus_client.agent import AgentError
+
     # The demo is a world of its own: settings meant for a real bus would break it apart.
     for name in [name for name in os.environ if name.startswith("HOOKBUS_")]:
         del os.environ[name]
     failures: list[BaseException] = []
     finished = False
     try:
-        finished = anyio.run(_tell_until_terminated, View(Console(highlight=False)))
+        finished = anyio.run(_tell_until_terminated)
     except* (AgentError, HookbusError) as group:
         failures.extend(_leaves(group))
     for failure in failures:
@@ -38,13 +43,16 @@ def demo() -> None:
         raise typer.Exit(128 + signal.SIGTERM)
 
 
-async def _tell_until_terminated(view: View) -> bool:
+async def _tell_until_terminated() -> bool:
     """Tell the story; on SIGTERM end it early, with every process it started, and return False."""
+    from hookbus_client.demo.story import tell
+    from hookbus_client.demo.view import View
+
     finished = False
     with anyio.open_signal_receiver(signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
             group.start_soon(_cancel_on_signal, signals, group.cancel_scope)
-            await tell(view)
+            await tell(View(Console(highlight=False)))
             finished = True
             group.cancel_scope.cancel()
     return finished

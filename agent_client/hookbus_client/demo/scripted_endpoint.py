@@ -37,8 +37,8 @@ async def scripted_endpoint(scripts: Mapping[str, Script]) -> AsyncIterator[str]
     """Yield the base URL of an endpoint that answers for every model that *scripts* names.
 
     The mapping is consulted at each request, so that scripts may come and go while the endpoint serves.
-    Leaving the context closes every connection. A script that raises ends the context with its exception: a
-    mistake in a script is a mistake of the program, not of the client.
+    Leaving the context closes every connection. A script that raises ends the context with a group that holds
+    its exception: a mistake in a script is a mistake of the program, not of the client.
     """
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     port = listener.extra(SocketAttribute.local_port)
