@@ -6,9 +6,10 @@ import asyncio
 import json
 import re
 
-import hookbus
 from agent_hooks import CompositionConfig, EnforcementMode
 from agent_hooks.composition import CompositionProfile
+
+import hookbus
 from hookbus.server import EmbeddedServer
 from hookbus_client import BusEmitter
 from tests.contract.documents import changed, exact, held, place

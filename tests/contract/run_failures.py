@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 
-import hookbus
 from agent_hooks import (
     ALLOW,
     ApprovalOutcome,
@@ -15,6 +14,8 @@ from agent_hooks import (
     InterceptionRecord,
     Verdict,
 )
+
+import hookbus
 from hookbus import Connection, Failure, codec
 from hookbus.context import outgoing
 from hookbus.server import EmbeddedServer

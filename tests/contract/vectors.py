@@ -292,7 +292,7 @@ class Service(Vector, frozen=True, tag="service"):
 
 
 class Permission(Vector, frozen=True, tag="permission"):
-    """Something tried on a server that grants each role what clause C1.10 lists, and whether the server permits it."""
+    """Something tried on a server with the grants of clause C1.10, and whether the server permits it."""
 
     role: Literal["agent", "worker"]
     does: Literal["publish", "subscribe"]
