@@ -16,7 +16,7 @@ from agent_hooks import HostError, Interceptor, Verdict
 from hookbus import Failure, RemoteInterceptor, codec
 from hookbus.connection import Connection
 from hookbus.context import Outgoing
-from hookbus.questions import Answer, Question
+from hookbus.questions import Answer, Judgement, Question
 from hookbus_client.failclosed import call_interceptor, deny
 from hookbus_client.gate import NotAVerdict, verdict_of_bytes, verdict_of_object
 
@@ -34,16 +34,18 @@ class Seat(NamedTuple):
     timeout_s: float | None
 
 
-async def ask_all(seats: Sequence[Seat], context: Outgoing, deadline: float | None) -> list[Verdict]:
+async def ask_all(
+    seats: Sequence[Seat], context: Outgoing, deadline: float | None, *, everybody: bool
+) -> list[Verdict]:
     """Return the verdict of every seat, in order, about *context*; never raises but for cancellation.
 
     Each seat has its own timeout and none is waited for beyond *deadline*, an instant of the loop's clock.
-    A remote seat is over at its deadline whatever the connection does.
+    A remote seat is over at its deadline whatever the connection does. ``everybody`` asks past the breakers.
     """
     now = asyncio.get_running_loop().time()
     asked = _Asked()
     try:
-        remote = _ask_remote(asked, seats, context, now, deadline)
+        remote = _ask_remote(asked, seats, context, now, deadline, everybody)
         local = [index for index in range(len(seats)) if index not in remote]
         verdicts: dict[int, Verdict] = {}
         if len(local) == 1:
@@ -85,6 +87,14 @@ class _Asked:
         for deadline, due in by_deadline.items():
             self._timers.append(loop.call_at(deadline, _give_up, connection, due))
 
+    def hedge(
+        self, connection: Connection, question: Question, context: Outgoing, at: float, deadline: float
+    ) -> None:
+        """Repeat *question* at the instant *at*, if it is then still open and its deadline not reached."""
+        if question.outcome is None and at < deadline:
+            loop = asyncio.get_running_loop()
+            self._timers.append(loop.call_at(at, _repeat, connection, question, context, deadline))
+
     async def all_settled(self) -> None:
         if self._unsettled:
             self._done = asyncio.get_running_loop().create_future()
@@ -103,8 +113,12 @@ def _give_up(connection: Connection, questions: Sequence[Question]) -> None:
         connection.give_up(question)
 
 
+def _repeat(connection: Connection, question: Question, context: Outgoing, deadline: float) -> None:
+    connection.repeat(question, context, deadline - asyncio.get_running_loop().time())
+
+
 def _ask_remote(
-    asked: _Asked, seats: Sequence[Seat], context: Outgoing, now: float, deadline: float | None
+    asked: _Asked, seats: Sequence[Seat], context: Outgoing, now: float, deadline: float | None, everybody: bool
 ) -> dict[int, Question]:
     by_connection: dict[Connection, list[tuple[int, RemoteInterceptor, float]]] = {}
     for index, seat in enumerate(seats):
@@ -115,20 +129,34 @@ def _ask_remote(
     remote: dict[int, Question] = {}
     for connection, wanted in by_connection.items():
         questions = connection.ask(
-            context, [(interceptor.token, budget_s) for _, interceptor, budget_s in wanted], asked.settled_one
+            context,
+            [(interceptor, budget_s) for _, interceptor, budget_s in wanted],
+            judged,
+            asked.settled_one,
+            past_breakers=everybody,
         )
         asked.expect(connection, questions, [now + budget_s for _, _, budget_s in wanted])
-        remote.update((index, question) for (index, _, _), question in zip(wanted, questions, strict=True))
+        for (index, interceptor, budget_s), question in zip(wanted, questions, strict=True):
+            remote[index] = question
+            if interceptor.hedge_after_s is not None:
+                at = now + interceptor.hedge_after_s
+                asked.hedge(connection, question, context, at, now + budget_s)
     return remote
+
+
+def judged(body: bytes) -> Judgement:
+    """Return what *body* comes to: its verdict, or the reserved reason it is refused with."""
+    try:
+        return Judgement(verdict_of_bytes(body), True)
+    except NotAVerdict as error:
+        return Judgement(error, False)
 
 
 def _settled(question: Question, label: str) -> Verdict:
     outcome = question.outcome
     if isinstance(outcome, Answer):
-        try:
-            return verdict_of_bytes(outcome.body)
-        except NotAVerdict as error:
-            return _malformed(error, label)
+        verdict, valid = outcome.judgement
+        return verdict if valid else _malformed(verdict, label)
     return deny(outcome or question.silence, label)
 
 

@@ -165,11 +165,12 @@ class Emission:
     async def _ask(self, seats: Sequence[Seat]) -> list[Verdict]:
         if self._sent is None:
             self._sent = outgoing(self.context, self.domain)
+        everybody = self._mode is EnforcementMode.EVALUATE_ONLY
         if self._budget_left_s is None:
-            return await ask_all(seats, self._sent, None)
+            return await ask_all(seats, self._sent, None, everybody=everybody)
         clock = asyncio.get_running_loop().time
         began = clock()
-        verdicts = await ask_all(seats, self._sent, began + self._budget_left_s)
+        verdicts = await ask_all(seats, self._sent, began + self._budget_left_s, everybody=everybody)
         self._budget_left_s -= clock() - began
         return verdicts
 

@@ -37,8 +37,6 @@ from hookbus_client.identity import identity, provider_name
 from hookbus_client.record import record_of
 
 _INHERITED: Final = object()
-#: What a question's headers may take of the room that a connection has for headers and body.
-_HEADER_ROOM_BYTES: Final = 1024
 
 
 class BusEmitter(InterceptionEmitter):
@@ -245,5 +243,5 @@ def _check_size(seats: list[Seat], body_bytes: int) -> None:
     for seat in seats:
         if isinstance(seat.interceptor, RemoteInterceptor):
             connection = seat.interceptor.connection
-            if connection.is_connected and body_bytes + _HEADER_ROOM_BYTES > connection.max_message_bytes:
+            if connection.is_connected and body_bytes > connection.max_context_bytes:
                 raise OutOfDomain(f"{body_bytes} bytes are more than the connection carries")

@@ -46,9 +46,11 @@ def verdict_of_bytes(body: bytes) -> Verdict:
 
 def verdict_of_object(returned: Any) -> Verdict:
     """Return the verdict an interceptor or resolver of this process returned; raise :class:`NotAVerdict`."""
-    if returned is ALLOW:
-        return ALLOW
-    wire = returned.to_wire() if isinstance(returned, Verdict) else returned
+    wire = returned
+    if isinstance(returned, Verdict):
+        if returned is ALLOW:
+            return returned
+        wire = returned.to_wire()
     try:
         return verdict_of_bytes(codec.encode(wire, codec.survey(wire)))
     except OutOfDomain:

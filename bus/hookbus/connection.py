@@ -18,11 +18,12 @@ from typing import Final, Self
 import msgspec
 
 from hookbus import subjects
+from hookbus.breaker import Breaker
 from hookbus.context import Outgoing
 from hookbus.errors import BodyTooLarge, BusDown, CannotConnect
 from hookbus.failures import Failure
 from hookbus.nats_client import Handler, NatsClient, without_secrets
-from hookbus.questions import Question, Questions, question_headers
+from hookbus.questions import Answer, Judge, Question, Questions, question_headers
 from hookbus.remote import RemoteInterceptor
 from hookbus.settings import Settings
 
@@ -30,6 +31,8 @@ logger = logging.getLogger("hookbus.connection")
 
 #: What is kept free of the server's limit: it counts the sum of headers and body, and closes for good above it.
 MARGIN_BYTES: Final = 256
+#: What the headers of a question may take, with trace and signature.
+HEADER_ROOM_BYTES: Final = 1024
 _CRLF: Final = b"\r\n"
 
 
@@ -93,7 +96,9 @@ class Connection:
         self._client: NatsClient | None = None
         self._token = ""
         self._asked = 0
-        self._questions = Questions(settings.max_in_flight)
+        self._questions = Questions(self._note_outcome)
+        self._breakers: dict[str, Breaker] = {}
+        self._answered_last: dict[str, str] = {}
         self._answer_sids: dict[str, int] = {}
         self._servings: list[Serving] = []
         self._lost = asyncio.Event()
@@ -142,6 +147,11 @@ class Connection:
     def max_message_bytes(self) -> int:
         """What headers and body may have together on this connection; 0 while it is down."""
         return self._client.max_payload - MARGIN_BYTES if self._client is not None else 0
+
+    @property
+    def max_context_bytes(self) -> int:
+        """What a context may have on this connection, beside its headers; 0 while it is down."""
+        return max(0, self.max_message_bytes - HEADER_ROOM_BYTES)
 
     async def _join(self, deadline: float | None) -> None:
         """Connect to any of the servers, trying until *deadline* (loop time) or for ever."""
@@ -248,67 +258,121 @@ class Connection:
 
     # ---- asking ----------------------------------------------------------------------------------
 
-    def interceptor(self, name: str) -> RemoteInterceptor:
+    def interceptor(self, name: str, *, hedge_after_s: float | None = None) -> RemoteInterceptor:
         """Return the remote interceptor *name*, to be registered with an emitter.
 
-        Makes no promise that anybody serves it: that shows at every question.
+        ``hedge_after_s`` declares it safe to repeat: when it has not answered after so many seconds, a second
+        attempt of the same question goes out inside the deadline, to whichever worker takes it. Makes no
+        promise that anybody serves it: that shows at every question.
         """
-        return RemoteInterceptor(self, name)
+        return RemoteInterceptor(self, name, hedge_after_s)
 
     def ask(
         self,
         context: Outgoing,
-        interceptors: Sequence[tuple[str, float]],
+        interceptors: Sequence[tuple[RemoteInterceptor, float]],
+        judge: Judge,
         on_settled: Callable[[], None] | None = None,
+        *,
+        past_breakers: bool = False,
     ) -> list[Question]:
-        """Ask each ``(interceptor token, budget_s)`` about *context*, all in one write, and return at once.
+        """Ask each ``(interceptor, budget_s)`` about *context*, all in one write, and return at once.
 
         Never waits and never raises: a question that cannot be asked is settled when it is returned. The
-        asker keeps the deadline and calls :meth:`give_up` on each question at its end. ``on_settled`` is
-        called, without arguments, for each question settled after this returns.
+        asker keeps the deadline and calls :meth:`give_up` on each question at its end. ``judge`` says what a
+        body comes to; ``on_settled`` is called, without arguments, for each question settled after this
+        returns. ``past_breakers`` asks whatever the breakers say, as ``evaluate_only`` must.
         """
-        client = self._client
-        tenant, agent = self.settings.tenant, context.agent
         asked: list[Question] = []
-        frames: list[bytes] = []
-        sent: list[Question] = []
-        limit = self.max_message_bytes
+        sent: list[tuple[Question, float]] = []
         for interceptor, budget_s in interceptors:
-            self._asked += 1
-            question = Question(
-                subjects.question(tenant, interceptor, context.point, agent),
-                subjects.answer(tenant, interceptor, agent, self._token, self._asked),
-                interceptor,
-                on_settled,
-            )
+            subject = subjects.question(self.settings.tenant, interceptor.token, context.point, context.agent)
+            question = Question(subject, interceptor.token, judge, on_settled)
             asked.append(question)
-            headers = question_headers(question, budget_s, context.traceparent, context.tracestate)
-            if client is None:
-                question.fail(Failure.BUS_DOWN)
-            elif self._questions.full:
-                question.fail(Failure.OPEN)
-            elif len(headers) + len(context.body) > limit:
-                question.fail(Failure.UNSENDABLE)
-            elif budget_s <= 0:
-                question.fail(Failure.SILENT)
+            refused = self._refusal(interceptor.token, budget_s, len(context.body), len(sent), past_breakers)
+            if refused is None:
+                sent.append((question, budget_s))
             else:
-                self._questions.add(question)
-                sent.append(question)
-                frames += _frame(question.subject, question.reply, headers, context.body)
-        if client is not None and sent:
-            try:
-                if agent not in self._answer_sids:
-                    self._answer_sids[agent] = self._listen(client, self._answers(agent))
-                client.write(frames, max_unsent_bytes=self.settings.max_unsent_bytes)
-            except BusDown:
-                for question in sent:
-                    question.fail(Failure.BUS_DOWN)
-                    self._questions.give_up(question)
+                question.fail(refused)
+        self._send(context, sent)
         return asked
+
+    def repeat(self, question: Question, context: Outgoing, budget_s: float) -> None:
+        """Send *question* about *context* a second time, under the same id, if it is still open.
+
+        It goes to the worker of that interceptor that answered last, which is known to be alive; the group
+        would hand half of all repeats to the worker of two that has stopped.
+        """
+        if question.outcome is None:
+            self._send(context, [(question, budget_s)], self._answered_last.get(question.interceptor))
 
     def give_up(self, question: Question) -> None:
         """Expect no answer to *question* any more; if nothing has settled it, silence has."""
         self._questions.give_up(question)
+
+    def _refusal(
+        self, interceptor: str, budget_s: float, body_bytes: int, before: int, past_breakers: bool
+    ) -> Failure | None:
+        """Return why this connection does not even try to ask, after ``before`` others of the call, or None."""
+        if self._client is None:
+            return Failure.BUS_DOWN
+        if body_bytes > self.max_context_bytes:
+            return Failure.UNSENDABLE
+        if budget_s <= 0:
+            return Failure.SILENT
+        questions, settings = self._questions, self.settings
+        bytes_in_flight = questions.bytes_in_flight + body_bytes * (before + 1)
+        if len(questions) + before >= settings.max_in_flight or bytes_in_flight > settings.max_in_flight_bytes:
+            return Failure.OPEN
+        breaker = self._breakers.get(interceptor)
+        if breaker is not None and not past_breakers and not breaker.permits(asyncio.get_running_loop().time()):
+            return Failure.BREAKER
+        return None
+
+    def _send(
+        self, context: Outgoing, questions: Sequence[tuple[Question, float]], worker: str | None = None
+    ) -> None:
+        client = self._client
+        if client is None or not questions:
+            return
+        frames: list[bytes] = []
+        for question, budget_s in questions:
+            self._asked += 1
+            reply = subjects.answer(
+                self.settings.tenant, question.interceptor, context.agent, self._token, self._asked
+            )
+            headers = question_headers(question, budget_s, context.traceparent, context.tracestate)
+            self._questions.expect(question, reply, len(context.body))
+            subject = question.subject if worker is None else f"{question.subject}.{worker}"
+            frames += _frame(subject, reply, headers, context.body)
+        try:
+            if context.agent not in self._answer_sids:
+                self._answer_sids[context.agent] = self._listen(client, self._answers(context.agent))
+            client.write(frames, max_unsent_bytes=self.settings.max_unsent_bytes)
+        except BusDown:
+            for question, _ in questions:
+                self._questions.undo(question)
+
+    def _note_outcome(self, question: Question) -> None:
+        """Tell the breaker of what became of a question that was asked, and remember who answered."""
+        if isinstance(question.outcome, Answer) and question.outcome.worker is not None:
+            self._answered_last[question.interceptor] = question.outcome.worker
+        breaker = self._breakers.get(question.interceptor)
+        if question.outcome in (Failure.SILENT, Failure.FORGED):
+            if breaker is None:
+                breaker = self._breakers[question.interceptor] = Breaker(
+                    question.interceptor,
+                    opens_after=self.settings.breaker_opens_after,
+                    trial_interval_s=self.settings.breaker_trial_interval_s,
+                )
+            breaker.silent()
+        elif breaker is not None:
+            breaker.heard()
+
+    @property
+    def open_breakers(self) -> frozenset[str]:
+        """The interceptors, by token, that are denied at once because they were silent again and again."""
+        return frozenset(name for name, breaker in self._breakers.items() if breaker.is_open)
 
     def _answers(self, agent: str) -> str:
         return subjects.answers(self.settings.tenant, agent, self._token)

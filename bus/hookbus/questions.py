@@ -2,8 +2,9 @@
 
 A question is settled exactly once, by the first of: an answer that checks, an error answer, the server's word
 that nobody is subscribed or that the subject is refused, the loss of the connection, or its asker giving up at
-the deadline. There is no task and no timer here: whoever asks keeps the deadline, with one timer for as many
-questions as it asks together.
+the deadline. While a second attempt is out, only an answer that is a verdict settles it before both have ended.
+There is no task and no timer here: whoever asks keeps the deadline, with one timer for as many questions as it
+asks together.
 """
 
 from __future__ import annotations
@@ -12,21 +13,34 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from hookbus import envelope
 from hookbus.errors import HeadersMalformed
 from hookbus.failures import BY_ERROR_CODE, Failure
+from hookbus.subjects import is_token
 
 _NOBODY: Final = "503"
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """An answer that checks: the body exactly as it came, and what its headers say of its origin."""
+class Judgement(NamedTuple):
+    """What a body comes to, and whether that is a verdict."""
 
-    body: bytes
+    verdict: Any
+    valid: bool
+
+
+#: Says what a body comes to; never raises.
+Judge = Callable[[bytes], Judgement]
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """An answer that checks: its judgement, and what its headers say of its origin."""
+
+    judgement: Judgement
+    #: The token of the worker that answered, if it told one.
     worker: str | None = None
     policy: str | None = None
 
@@ -34,16 +48,52 @@ class Answer(msgspec.Struct, frozen=True):
 class Question:
     """One question in flight. ``outcome`` is None until it is settled."""
 
-    __slots__ = ("_dropped_one", "_on_settled", "id", "interceptor", "outcome", "reply", "subject")
+    __slots__ = (
+        "_dropped_one",
+        "_judge",
+        "_on_settled",
+        "_out",
+        "id",
+        "interceptor",
+        "outcome",
+        "replies",
+        "subject",
+    )
 
-    def __init__(self, subject: str, reply: str, interceptor: str, on_settled: Callable[[], None] | None) -> None:
+    def __init__(
+        self, subject: str, interceptor: str, judge: Judge, on_settled: Callable[[], None] | None
+    ) -> None:
         self.subject = subject
-        self.reply = reply
         self.interceptor = interceptor
+        #: The same for every attempt, so that a stateful interceptor can tell a repeat.
         self.id = os.urandom(16).hex()
         self.outcome: Answer | Failure | None = None
+        #: The reply subject of each attempt.
+        self.replies: list[bytes] = []
+        self._out = 0
+        self._judge = judge
         self._dropped_one = False
         self._on_settled = on_settled
+
+    def attempt(self, reply: str) -> None:
+        """Note one more attempt, to be answered on *reply*."""
+        self.replies.append(reply.encode("ascii"))
+        self._out += 1
+
+    def undo_attempt(self) -> bytes:
+        """Forget the last attempt and return its reply subject."""
+        self._out -= 1
+        return self.replies.pop()
+
+    def end_attempt(self, outcome: Answer | Failure) -> None:
+        """Settle with *outcome* if it is a verdict or ends the last attempt that was out."""
+        self._out -= 1
+        if self._out <= 0 or (isinstance(outcome, Answer) and outcome.judgement.valid):
+            self.settle(outcome)
+
+    def judge(self, body: bytes) -> Judgement:
+        """Return what *body* comes to."""
+        return self._judge(body)
 
     def settle(self, outcome: Answer | Failure) -> None:
         """Give the question its outcome; a second one changes nothing."""
@@ -68,31 +118,42 @@ class Question:
 
 
 class Questions:
-    """The questions in flight on one connection, found by their reply subject."""
+    """The questions in flight on one connection, found by their reply subjects.
 
-    def __init__(self, max_in_flight: int) -> None:
-        self._max_in_flight = max_in_flight
+    ``on_outcome(question)`` is told of each question that was asked and is now settled.
+    """
+
+    def __init__(self, on_outcome: Callable[[Question], None]) -> None:
+        self._on_outcome = on_outcome
         self._by_reply: dict[bytes, Question] = {}
+        self._bodies: dict[Question, int] = {}
+        #: Bytes of the bodies in flight, each counted once per question.
+        self.bytes_in_flight = 0
         #: Answers dropped, by cause: ``unasked`` (late, double or to nobody's question), ``headers``, ``id``,
         #: ``interceptor``.
         self.dropped: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return len(self._by_reply)
+        return len(self._bodies)
 
-    @property
-    def full(self) -> bool:
-        """Whether one more question would exceed the bound."""
-        return len(self._by_reply) >= self._max_in_flight
+    def expect(self, question: Question, reply: str, body_bytes: int) -> None:
+        """Expect an answer to *question* on *reply*, its first or one more attempt."""
+        question.attempt(reply)
+        self._by_reply[question.replies[-1]] = question
+        if question not in self._bodies:
+            self._bodies[question] = body_bytes
+            self.bytes_in_flight += body_bytes
 
-    def add(self, question: Question) -> None:
-        """Expect an answer to *question*."""
-        self._by_reply[question.reply.encode("ascii")] = question
+    def undo(self, question: Question) -> None:
+        """Take back the last attempt, which could not be sent; without any other the question has failed."""
+        self._by_reply.pop(question.undo_attempt(), None)
+        if not question.replies:
+            self.bytes_in_flight -= self._bodies.pop(question, 0)
+            question.fail(Failure.BUS_DOWN)
 
     def give_up(self, question: Question) -> None:
         """Settle *question* as silence if nothing has settled it, and expect no answer any more."""
-        self._by_reply.pop(question.reply.encode("ascii"), None)
-        question.settle(question.silence)
+        self._close(question, question.silence)
 
     def receive(self, subject: bytes, _reply: bytes, raw_headers: bytes, body: bytes) -> None:
         """Take one message from the answers' subscription. Never raises."""
@@ -110,12 +171,9 @@ class Questions:
         if values.get(envelope.INTERCEPTOR, question.interceptor) != question.interceptor:
             return self._drop(question, "interceptor")
         del self._by_reply[subject]
-        if headers.status == _NOBODY and not body:
-            question.settle(Failure.ABSENT)
-        elif (code := values.get(envelope.ERROR_CODE)) is not None or headers.status is not None:
-            question.settle(BY_ERROR_CODE.get(code or "", Failure.RAISED))
-        else:
-            question.settle(Answer(body, values.get(envelope.WORKER), values.get(envelope.POLICY)))
+        question.end_attempt(_outcome(question, headers, body))
+        if question.outcome is not None:
+            self._close(question, question.outcome)
 
     def _drop(self, question: Question, cause: str) -> None:
         self.dropped[cause] += 1
@@ -123,22 +181,44 @@ class Questions:
 
     def refuse(self, subject: str) -> None:
         """Settle every question published to *subject* as ``refused``."""
-        self._settle_where(lambda question: question.subject == subject, Failure.REFUSED)
+        self._close_where(lambda question: question.subject == subject, Failure.REFUSED)
 
     def refuse_answers(self, pattern: str) -> None:
-        """Settle every question whose answer *pattern*, a refused subscription, would have brought."""
-        prefix, _, rest = pattern.partition("*")
-        rest = rest.removesuffix("*")
-        self._settle_where(lambda q: q.reply.startswith(prefix) and rest in q.reply, Failure.REFUSED)
+        """Settle every question whose answers *pattern*, a refused subscription, would have brought."""
+        prefix, _, rest = (part.encode("ascii", "replace") for part in pattern.partition("*"))
+        within = rest.removesuffix(b"*")
+        self._close_where(lambda q: q.replies[0].startswith(prefix) and within in q.replies[0], Failure.REFUSED)
 
     def lose_all(self) -> None:
         """Settle every question as ``bus_down``: the connection their answers would come on is gone."""
-        self._settle_where(lambda _question: True, Failure.BUS_DOWN)
+        self._close_where(lambda _question: True, Failure.BUS_DOWN)
 
-    def _settle_where(self, matches: Callable[[Question], bool], failure: Failure) -> None:
-        for reply, question in [pair for pair in self._by_reply.items() if matches(pair[1])]:
-            del self._by_reply[reply]
-            question.settle(failure)
+    def _close_where(self, matches: Callable[[Question], bool], failure: Failure) -> None:
+        for question in [question for question in self._bodies if matches(question)]:
+            self._close(question, failure)
+
+    def _close(self, question: Question, outcome: Answer | Failure) -> None:
+        body_bytes = self._bodies.pop(question, None)
+        if body_bytes is None:
+            return
+        self.bytes_in_flight -= body_bytes
+        for reply in question.replies:
+            self._by_reply.pop(reply, None)
+        question.settle(outcome)
+        self._on_outcome(question)
+
+
+def _outcome(question: Question, headers: envelope.Headers, body: bytes) -> Answer | Failure:
+    values = headers.values
+    if headers.status == _NOBODY and not body:
+        return Failure.ABSENT
+    code = values.get(envelope.ERROR_CODE)
+    if code is not None or headers.status is not None:
+        return BY_ERROR_CODE.get(code or "", Failure.RAISED)
+    worker = values.get(envelope.WORKER)
+    if worker is not None and not is_token(worker):
+        worker = None
+    return Answer(question.judge(body), worker, values.get(envelope.POLICY))
 
 
 def question_headers(

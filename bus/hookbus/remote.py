@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from hookbus import codec
 from hookbus.context import outgoing
-from hookbus.errors import QuestionFailed
+from hookbus.errors import QuestionFailed, Undecodable
 from hookbus.failures import Failure
-from hookbus.questions import Answer
+from hookbus.questions import Answer, Judgement
 from hookbus.subjects import token
 
 if TYPE_CHECKING:
@@ -26,9 +26,13 @@ class RemoteInterceptor:
     an ordinary interceptor: ``intercept`` asks, waits at most five seconds, and raises on every failure.
     """
 
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: Connection, name: str, hedge_after_s: float | None = None) -> None:
+        if hedge_after_s is not None and hedge_after_s <= 0:
+            raise ValueError("hedge_after_s must be more than 0 seconds, or None for no second attempt")
         self.connection = connection
         self.name = name
+        #: Safe to repeat, and asked a second time when it has not answered after so many seconds; None is never.
+        self.hedge_after_s = hedge_after_s
         #: The subject token of the name.
         self.token = token(name)
 
@@ -45,7 +49,7 @@ class RemoteInterceptor:
     async def _ask(self, context: dict[str, codec.Json]) -> codec.Json:
         done = asyncio.Event()
         sent = outgoing(context, codec.survey(context))
-        question = self.connection.ask(sent, [(self.token, DEFAULT_TIMEOUT_S)], done.set)[0]
+        question = self.connection.ask(sent, [(self, DEFAULT_TIMEOUT_S)], _judge, done.set)[0]
         try:
             if question.outcome is None:
                 async with asyncio.timeout(DEFAULT_TIMEOUT_S):
@@ -54,5 +58,14 @@ class RemoteInterceptor:
             self.connection.give_up(question)
         outcome = question.outcome
         if isinstance(outcome, Answer):
-            return codec.parse_strictly(outcome.body)
+            if outcome.judgement.valid:
+                return outcome.judgement.verdict
+            outcome = Failure.MALFORMED
         raise QuestionFailed(outcome or Failure.SILENT, self.name)
+
+
+def _judge(body: bytes) -> Judgement:
+    try:
+        return Judgement(codec.parse_strictly(body), True)
+    except Undecodable:
+        return Judgement(None, False)

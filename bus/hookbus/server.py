@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import signal
@@ -106,6 +107,9 @@ class EmbeddedServer:
     def pause(self) -> None:
         """Stop the server in its tracks (SIGSTOP): its sockets stay open and nothing answers."""
         self._signal(signal.SIGSTOP)
+        if self._process is not None:
+            # The signal takes effect a moment after it was sent.
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
 
     def resume(self) -> None:
         """Let a paused server go on (SIGCONT)."""

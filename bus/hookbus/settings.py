@@ -44,6 +44,12 @@ class Settings(BaseSettings):
     reconnect_wait_s: float = Field(default=2.0, gt=0)
     #: Questions this connection keeps in flight; one more is denied as ``open``.
     max_in_flight: int = Field(default=4096, gt=0)
+    #: Bytes of contexts this connection keeps in flight; more is denied as ``open``.
+    max_in_flight_bytes: int = Field(default=64 * 1024 * 1024, gt=0)
+    #: After this many questions to one interceptor ended in silence, one after the other, its breaker opens.
+    breaker_opens_after: int = Field(default=10, gt=0)
+    #: How often an open breaker lets one question through.
+    breaker_trial_interval_s: float = Field(default=1.0, gt=0)
     #: Bytes of questions written and not yet taken by the socket; more is ``bus_down``.
     max_unsent_bytes: int = Field(default=64 * 1024 * 1024, gt=0)
 

@@ -43,6 +43,15 @@ def questions(tenant: str, interceptor: str, point: str = "*") -> str:
     return f"{ROOT}.{tenant}.ctx.{interceptor}.{point}.*"
 
 
+def directed(tenant: str, interceptor: str, point: str, agent: str, worker: str) -> str:
+    """Return the subject of a second attempt, for one worker that is known to answer.
+
+    A worker subscribes with ``*`` for point and agent, outside the queue group: the group's own subject has no
+    other subscriber, so that nobody's absence is hidden.
+    """
+    return f"{ROOT}.{tenant}.ctx.{interceptor}.{point}.{agent}.{worker}"
+
+
 def answer(tenant: str, interceptor: str, agent: str, connection: str, number: int) -> str:
     """Return the reply subject of one question."""
     return f"{ROOT}.{tenant}.ans.{interceptor}.{agent}.{connection}.{number}"
@@ -76,6 +85,6 @@ def approval_decision(tenant: str, agent: str, approval: str, approver: str) -> 
 def parse_question(subject: str) -> tuple[str, str, str, str] | None:
     """Return ``(tenant, interceptor, point, agent)`` of a question's subject, or None if it is not one."""
     parts = subject.split(".")
-    if len(parts) != 7 or parts[0] != "hb" or parts[1] != "v1" or parts[3] != "ctx":
+    if len(parts) not in (7, 8) or parts[0] != "hb" or parts[1] != "v1" or parts[3] != "ctx":
         return None
     return parts[2], parts[4], parts[5], parts[6]

@@ -16,7 +16,7 @@ import pytest
 import hookbus
 from hookbus import Connection, Failure, Message, codec
 from hookbus.context import Outgoing, outgoing
-from hookbus.questions import Answer, Question
+from hookbus.questions import Answer, Judgement, Question
 from hookbus.server import EmbeddedServer
 from tests.bus.proxy import Proxy
 from tests.bus.raw import RawClient
@@ -38,10 +38,15 @@ def context(content: Any = "hello") -> Outgoing:
     return outgoing(made, codec.survey(made))
 
 
+def judged(body: bytes) -> Judgement:
+    """Take any body as it is."""
+    return Judgement(body, True)
+
+
 async def ask(bus: Connection, sent: Outgoing | None = None, *, timeout_s: float = PATIENCE_S) -> Question:
     """Ask the policy and return the question settled; a question open after its timeout is given up."""
     settled = asyncio.Event()
-    question = bus.ask(sent or context(), [("policy", timeout_s)], settled.set)[0]
+    question = bus.ask(sent or context(), [(bus.interceptor("policy"), timeout_s)], judged, settled.set)[0]
     if question.outcome is None:
         asyncio.get_running_loop().call_later(timeout_s, bus.give_up, question)
         await settled.wait()
@@ -74,7 +79,7 @@ async def test_a_worker_is_heard(shared_server: EmbeddedServer) -> None:
         async with allowing(far):
             outcome = (await ask(bus)).outcome
     assert isinstance(outcome, Answer)
-    assert outcome.body == b'{"decision":"allow"}'
+    assert outcome.judgement == (b'{"decision":"allow"}', True)
 
 
 async def test_a_stopped_server_costs_no_more_than_the_deadline(server: EmbeddedServer) -> None:
@@ -161,7 +166,7 @@ async def test_a_malformed_header_on_an_answer_is_dropped_and_the_connection_hea
         far.publish(asked[0].reply, b'{"decision":"deny"}')
         outcome = (await waiting).outcome
         assert isinstance(outcome, Answer)
-        assert outcome.body == b'{"decision":"deny"}'
+        assert outcome.judgement == (b'{"decision":"deny"}', True)
 
 
 async def test_an_answer_that_does_not_check_makes_silence_forged(shared_server: EmbeddedServer) -> None:
@@ -170,7 +175,7 @@ async def test_an_answer_that_does_not_check_makes_silence_forged(shared_server:
             asked: list[Message] = []
             far.serve(["hb.v1.forged.ctx.policy.*.*"], "policy", asked.append, on_refused=print)
             await far.flush(timeout_s=5)
-            question = bus.ask(context(), [("policy", PATIENCE_S)])[0]
+            question = bus.ask(context(), [(bus.interceptor("policy"), PATIENCE_S)], judged)[0]
             await until(lambda: bool(asked))
             await raw.publish(asked[0].reply, b"NATS/1.0\r\nHb-Id: another\r\n\r\n", b'{"decision":"allow"}')
             await raw.publish(
@@ -188,7 +193,7 @@ async def test_a_late_answer_and_one_that_nobody_asked_for_change_nothing(shared
             asked: list[Message] = []
             far.serve(["hb.v1.late.ctx.policy.*.*"], "policy", asked.append, on_refused=print)
             await far.flush(timeout_s=5)
-            question = bus.ask(context(), [("policy", PATIENCE_S)])[0]
+            question = bus.ask(context(), [(bus.interceptor("policy"), PATIENCE_S)], judged)[0]
             await until(lambda: bool(asked))
             bus.give_up(question)
             far.publish(asked[0].reply, b'{"decision":"allow"}')
@@ -260,7 +265,7 @@ async def test_an_oversize_question_is_not_sent_and_the_connection_stays(server:
 
 async def test_what_just_fits_is_carried(server: EmbeddedServer) -> None:
     async with hookbus.connect(server.url) as bus, hookbus.connect(server.url) as far, allowing(far):
-        assert isinstance((await ask(bus, context("x" * (bus.max_message_bytes - 600)))).outcome, Answer)
+        assert isinstance((await ask(bus, context("x" * (bus.max_context_bytes - 300)))).outcome, Answer)
 
 
 async def test_an_oversize_publish_says_so(server: EmbeddedServer) -> None:
@@ -320,7 +325,7 @@ async def test_the_bound_on_questions_in_flight_refuses_by_itself(shared_server:
     ):
         far.serve(["hb.v1.bound.ctx.policy.*.*"], "policy", lambda _message: None, on_refused=print)
         await far.flush(timeout_s=5)
-        questions = bus.ask(context(), [("policy", PATIENCE_S)] * 3)
+        questions = bus.ask(context(), [(bus.interceptor("policy"), PATIENCE_S)] * 3, judged)
         assert [question.outcome for question in questions] == [None, None, Failure.OPEN]
         for question in questions:
             bus.give_up(question)
@@ -328,12 +333,12 @@ async def test_the_bound_on_questions_in_flight_refuses_by_itself(shared_server:
 
 
 async def test_what_a_stopped_server_does_not_take_is_bounded(server: EmbeddedServer) -> None:
-    async with hookbus.connect(server.url, max_unsent_bytes=1_000_000) as bus:
+    async with hookbus.connect(server.url, max_unsent_bytes=1_000_000, breaker_opens_after=1000) as bus:
         server.pause()
         big = context("x" * 500_000)
         outcomes = []
         for _ in range(40):
-            question = bus.ask(big, [("policy", PATIENCE_S)])[0]
+            question = bus.ask(big, [(bus.interceptor("policy"), PATIENCE_S)], judged)[0]
             outcomes.append(question.outcome)
             bus.give_up(question)
         assert outcomes[0] is None
@@ -343,10 +348,10 @@ async def test_what_a_stopped_server_does_not_take_is_bounded(server: EmbeddedSe
 
 async def test_asking_before_entering_and_after_leaving_denies(shared_server: EmbeddedServer) -> None:
     bus = hookbus.connect(shared_server.url)
-    assert bus.ask(context(), [("policy", 1.0)])[0].outcome is Failure.BUS_DOWN
+    assert bus.ask(context(), [(bus.interceptor("policy"), 1.0)], judged)[0].outcome is Failure.BUS_DOWN
     async with bus:
         assert bus.is_connected
-    assert bus.ask(context(), [("policy", 1.0)])[0].outcome is Failure.BUS_DOWN
+    assert bus.ask(context(), [(bus.interceptor("policy"), 1.0)], judged)[0].outcome is Failure.BUS_DOWN
     with pytest.raises(RuntimeError, match="make a new one"):
         await bus.__aenter__()
 
@@ -356,7 +361,7 @@ async def test_leaving_settles_what_is_in_flight(shared_server: EmbeddedServer) 
         far.serve(["hb.v1.leaving.ctx.policy.*.*"], "policy", lambda _message: None, on_refused=print)
         await far.flush(timeout_s=5)
         async with hookbus.connect(shared_server.url, tenant="leaving") as bus:
-            question = bus.ask(context(), [("policy", PATIENCE_S)])[0]
+            question = bus.ask(context(), [(bus.interceptor("policy"), PATIENCE_S)], judged)[0]
         assert question.outcome is Failure.BUS_DOWN
 
 

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import json
 import time
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,55 +27,15 @@ from agent_hooks import (
     Verdict,
 )
 
-import hookbus
-from hookbus import Connection, Message, codec, envelope
-from hookbus.server import EmbeddedServer
+from hookbus import Connection, codec, envelope
 from hookbus_client import BusEmitter, host_registry
 from tests.client.scripted import Local, until
+from tests.client.workers import Workers
 
 pytestmark = pytest.mark.anyio
 
 PATIENCE_S = 20.0
 ALLOW = b'{"decision":"allow"}'
-
-
-class Workers:
-    """Serves names on a connection of its own; answers only what a test decides."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.asked: list[Message] = []
-
-    async def serve(self, *names: str, answer: Callable[[str], bytes | None] = lambda _name: None) -> None:
-        for name in names:
-            self.connection.serve(
-                [f"hb.v1.{self.connection.settings.tenant}.ctx.{name}.*.*"],
-                name,
-                lambda message, name=name: self._receive(message, answer(name)),
-                on_refused=print,
-            )
-        await self.connection.flush(timeout_s=5)
-
-    def _receive(self, message: Message, body: bytes | None) -> None:
-        self.asked.append(message)
-        if body is not None:
-            self.connection.publish(message.reply, body)
-
-    def names(self) -> list[str]:
-        return [message.subject.split(".")[4] for message in self.asked]
-
-
-@pytest.fixture
-async def bus(shared_server: EmbeddedServer, request: pytest.FixtureRequest) -> AsyncIterator[Connection]:
-    tenant = f"t{abs(hash(request.node.name)) % 10**9}"
-    async with hookbus.connect(shared_server.url, tenant=tenant) as connection:
-        yield connection
-
-
-@pytest.fixture
-async def workers(shared_server: EmbeddedServer, bus: Connection) -> AsyncIterator[Workers]:
-    async with hookbus.connect(shared_server.url, tenant=bus.settings.tenant) as connection:
-        yield Workers(connection)
 
 
 def builder() -> AgentContextBuilder:

@@ -197,5 +197,5 @@ def test_the_table_is_closed_and_holds_no_permit() -> None:
     }
     assert set(BY_ERROR_CODE) == {"400", "408", "429", "500"}
     tested = {failure for failure, _ in FAULTS.values()}
-    elsewhere = {Failure.BUS_DOWN, Failure.OPEN, Failure.REFUSED, Failure.UNSENDABLE}
+    elsewhere = {Failure.BUS_DOWN, Failure.OPEN, Failure.REFUSED, Failure.UNSENDABLE, Failure.BREAKER}
     assert tested | elsewhere == set(Failure)

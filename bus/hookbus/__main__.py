@@ -1,0 +1,5 @@
+"""``python -m hookbus`` is the ``hookbus`` command."""
+
+from hookbus.cli import main
+
+main()
