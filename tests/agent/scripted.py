@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
+import anyio.lowlevel
 from agent_hooks import AgentContext, InterceptionEmitter, Verdict
 
 from hookbus_client import BusEmitter
@@ -79,6 +80,7 @@ class Rules:
         self.seen: list[AgentContext] = []
 
     async def intercept(self, context: AgentContext) -> Any:
+        await anyio.lowlevel.checkpoint()  # as anything that asks elsewhere does
         self.seen.append(context)
         answer = self._rules.get(context["interception_point"], Verdict.allow())
         return answer(context) if callable(answer) else answer

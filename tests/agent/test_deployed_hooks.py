@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from agent_hooks import Verdict
+from agent_hooks import Transform, Verdict
 
 from hookbus_client.agent import Hooks
 from hookbus_interceptors import hooks as deployed
@@ -53,6 +53,17 @@ async def test_deployed_messages_are_what_is_sent() -> None:
 
     model = await run_with(steer)
     assert [messages[0]["content"] for messages in model.asked] == ["Short.", "Short."]
+
+
+def test_messages_edited_in_place_are_what_is_sent_also_where_a_context_shares_them_with_its_target() -> None:
+    @deployed.before_provider_call
+    def steer(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        messages[0]["content"] = "Book politely."
+        return messages
+
+    messages = [{"role": "user", "content": "Book"}]
+    verdict = steer.intercept({"interception_point": "pre_model_call", "messages": messages, "target": messages})
+    assert verdict.transform == Transform("$target", [{"role": "user", "content": "Book politely."}])
 
 
 async def test_a_deployed_result_is_what_the_model_reads() -> None:

@@ -179,6 +179,17 @@ async def test_evaluate_only_lets_the_raw_text_through() -> None:
     assert (await drain(desk.stream("Go")))[0] == ["a", "b"]
 
 
+async def test_labels_of_every_segment_stay_with_the_answer() -> None:
+    def label(context: Any) -> Any:
+        return {"decision": "allow", "result_labels": [context["response"]["finish_reason"]]}
+
+    rules = Rules(post_model_call=label)
+    stream = incremental(ChunkedModel(*texts("a", "b"), STOP), rules).stream("Go")
+    await drain(stream)
+    assert stream.result.labels == ("incremental", "stop")
+    assert rules.at("output")[0]["extensions"]["hookbus"]["source_labels"] == ["incremental", "stop"]
+
+
 async def test_run_never_streams() -> None:
     rules = Rules()
 
