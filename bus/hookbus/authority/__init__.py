@@ -1,0 +1,1 @@
+"""Who may do what on the bus: roles and their permissions, keys, certificates, and the server's configuration."""
