@@ -32,6 +32,8 @@ class RemoteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     interceptor: str
     #: Declares it safe to repeat: after so many milliseconds of silence a second attempt goes out.
     hedge_after_ms: int | None = None
+    #: The public keys one of which must have signed an answer; the trust file's where absent.
+    keys: list[str] | None = None
 
 
 class _Extension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,11 +55,13 @@ def register_remote(registry: HostRegistry, bus: Connection) -> HostRegistry:
         try:
             wanted = msgspec.convert(config, RemoteConfig)
         except msgspec.ValidationError:
-            raise ValueError('config is {"interceptor": "<name>", "hedge_after_ms": <optional number>}') from None
+            raise ValueError(
+                'config is {"interceptor": "<name>"}, and optionally "hedge_after_ms": <number>, "keys": [<key>]'
+            ) from None
         if not wanted.interceptor:
             raise ValueError("config.interceptor must not be empty")
         hedge_after_s = None if wanted.hedge_after_ms is None else wanted.hedge_after_ms / 1000
-        return bus.interceptor(wanted.interceptor, hedge_after_s=hedge_after_s)
+        return bus.interceptor(wanted.interceptor, hedge_after_s=hedge_after_s, keys=wanted.keys)
 
     return registry.kind(KIND, remote)
 

@@ -11,13 +11,13 @@ import asyncio
 import logging
 import random
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
 import msgspec
 
-from hookbus import subjects
+from hookbus import signing, subjects
 from hookbus.breaker import Breaker
 from hookbus.context import Outgoing
 from hookbus.errors import BodyTooLarge, BusDown, CannotConnect
@@ -26,6 +26,7 @@ from hookbus.nats_client import Handler, NatsClient, without_secrets
 from hookbus.questions import Answer, Judge, Question, Questions, question_headers
 from hookbus.remote import RemoteInterceptor
 from hookbus.settings import Settings
+from hookbus.signing import Signer, read_trust
 
 logger = logging.getLogger("hookbus.connection")
 
@@ -96,7 +97,11 @@ class Connection:
         self._client: NatsClient | None = None
         self._token = ""
         self._asked = 0
-        self._questions = Questions(self._note_outcome)
+        self._questions = Questions(settings.tenant, self._note_outcome)
+        #: Signs this process's questions, or a worker's answers; None signs nothing.
+        self.signer = Signer.from_file(settings.signing_key) if settings.signing_key else None
+        #: Whose signatures count; None demands none.
+        self.trust = read_trust(settings.trust) if settings.trust else None
         self._breakers: dict[str, Breaker] = {}
         self._answered_last: dict[str, str] = {}
         self._answer_sids: dict[str, int] = {}
@@ -258,14 +263,20 @@ class Connection:
 
     # ---- asking ----------------------------------------------------------------------------------
 
-    def interceptor(self, name: str, *, hedge_after_s: float | None = None) -> RemoteInterceptor:
+    def interceptor(
+        self, name: str, *, hedge_after_s: float | None = None, keys: Iterable[str] | None = None
+    ) -> RemoteInterceptor:
         """Return the remote interceptor *name*, to be registered with an emitter.
 
         ``hedge_after_s`` declares it safe to repeat: when it has not answered after so many seconds, a second
-        attempt of the same question goes out inside the deadline, to whichever worker takes it. Makes no
-        promise that anybody serves it: that shows at every question.
+        attempt of the same question goes out inside the deadline. ``keys`` are the public keys one of which
+        must have signed an answer; without them, those that the connection's trust file gives the workers of
+        that name, where there is one. Makes no promise that anybody serves it: that shows at every question.
         """
-        return RemoteInterceptor(self, name, hedge_after_s)
+        accepted = None if keys is None else frozenset(keys)
+        if accepted is None and self.trust is not None:
+            accepted = self.trust.of_interceptor(subjects.token(name))
+        return RemoteInterceptor(self, name, hedge_after_s, accepted)
 
     def ask(
         self,
@@ -287,7 +298,7 @@ class Connection:
         sent: list[tuple[Question, float]] = []
         for interceptor, budget_s in interceptors:
             subject = subjects.question(self.settings.tenant, interceptor.token, context.point, context.agent)
-            question = Question(subject, interceptor.token, judge, on_settled)
+            question = Question(subject, interceptor.token, judge, on_settled, interceptor.keys)
             asked.append(question)
             refused = self._refusal(interceptor.token, budget_s, len(context.body), len(sent), past_breakers)
             if refused is None:
@@ -336,15 +347,20 @@ class Connection:
         if client is None or not questions:
             return
         frames: list[bytes] = []
+        digest = b""
+        if self.signer is not None or any(question.keys is not None for question, _ in questions):
+            digest = signing.body_digest(context.body)
         for question, budget_s in questions:
             self._asked += 1
             reply = subjects.answer(
                 self.settings.tenant, question.interceptor, context.agent, self._token, self._asked
             )
-            headers = question_headers(question, budget_s, context.traceparent, context.tracestate)
+            headers, expires_ms = question_headers(question, budget_s, context.traceparent, context.tracestate)
             self._questions.expect(question, reply, len(context.body))
+            if digest:
+                headers += self._signed(question, context, reply, expires_ms, digest)
             subject = question.subject if worker is None else f"{question.subject}.{worker}"
-            frames += _frame(subject, reply, headers, context.body)
+            frames += _frame(subject, reply, f"{headers}\r\n".encode("ascii"), context.body)
         try:
             if context.agent not in self._answer_sids:
                 self._answer_sids[context.agent] = self._listen(client, self._answers(context.agent))
@@ -352,6 +368,24 @@ class Connection:
         except BusDown:
             for question, _ in questions:
                 self._questions.undo(question)
+
+    def _signed(self, question: Question, context: Outgoing, reply: str, expires_ms: str, digest: bytes) -> str:
+        """Note what an answer on *reply* must be for, and return the header lines of the question's signature."""
+        covered = signing.question_bytes(
+            tenant=self.settings.tenant,
+            interceptor=question.interceptor,
+            point=context.point,
+            agent=context.agent,
+            question_id=question.id,
+            expires_ms=expires_ms,
+            reply=reply,
+            digest=digest,
+        )
+        if question.keys is not None:
+            question.digests[question.replies[-1]] = signing.body_digest(covered)
+        if self.signer is None:
+            return ""
+        return f"Hb-Signature: {self.signer.sign(covered)}\r\nHb-Key: {self.signer.key}\r\n"
 
     def _note_outcome(self, question: Question) -> None:
         """Tell the breaker of what became of a question that was asked, and remember who answered."""

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from hookbus import envelope
+from hookbus import envelope, signing
 from hookbus.errors import HeadersMalformed
 from hookbus.failures import BY_ERROR_CODE, Failure
 from hookbus.subjects import is_token
@@ -53,23 +53,34 @@ class Question:
         "_judge",
         "_on_settled",
         "_out",
+        "digests",
         "id",
         "interceptor",
+        "keys",
         "outcome",
         "replies",
         "subject",
     )
 
     def __init__(
-        self, subject: str, interceptor: str, judge: Judge, on_settled: Callable[[], None] | None
+        self,
+        subject: str,
+        interceptor: str,
+        judge: Judge,
+        on_settled: Callable[[], None] | None,
+        keys: frozenset[str] | None = None,
     ) -> None:
         self.subject = subject
         self.interceptor = interceptor
         #: The same for every attempt, so that a stateful interceptor can tell a repeat.
         self.id = os.urandom(16).hex()
         self.outcome: Answer | Failure | None = None
+        #: The public keys one of which must have signed an answer; None where none is demanded.
+        self.keys = keys
         #: The reply subject of each attempt.
         self.replies: list[bytes] = []
+        #: For each attempt whose answer must be signed, the digest of what its question's signature covers.
+        self.digests: dict[bytes, bytes] = {}
         self._out = 0
         self._judge = judge
         self._dropped_one = False
@@ -123,14 +134,15 @@ class Questions:
     ``on_outcome(question)`` is told of each question that was asked and is now settled.
     """
 
-    def __init__(self, on_outcome: Callable[[Question], None]) -> None:
+    def __init__(self, tenant: str, on_outcome: Callable[[Question], None]) -> None:
+        self._tenant = tenant
         self._on_outcome = on_outcome
         self._by_reply: dict[bytes, Question] = {}
         self._bodies: dict[Question, int] = {}
         #: Bytes of the bodies in flight, each counted once per question.
         self.bytes_in_flight = 0
         #: Answers dropped, by cause: ``unasked`` (late, double or to nobody's question), ``headers``, ``id``,
-        #: ``interceptor``.
+        #: ``interceptor``, ``signature``.
         self.dropped: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -170,10 +182,26 @@ class Questions:
             return self._drop(question, "id")
         if values.get(envelope.INTERCEPTOR, question.interceptor) != question.interceptor:
             return self._drop(question, "interceptor")
+        from_server = headers.status == _NOBODY and not body
+        if question.keys is not None and not from_server and not self._is_signed(question, subject, values, body):
+            return self._drop(question, "signature")
         del self._by_reply[subject]
         question.end_attempt(_outcome(question, headers, body))
         if question.outcome is not None:
             self._close(question, question.outcome)
+
+    def _is_signed(self, question: Question, reply: bytes, values: dict[str, str], body: bytes) -> bool:
+        key = values.get(envelope.KEY, "")
+        if question.keys is None or key not in question.keys or reply not in question.digests:
+            return False
+        covered = signing.answer_bytes(
+            tenant=self._tenant,
+            question_digest=question.digests[reply],
+            worker=values.get(envelope.WORKER, ""),
+            policy=values.get(envelope.POLICY, ""),
+            digest=signing.body_digest(body),
+        )
+        return signing.verifies(key, values.get(envelope.SIGNATURE, ""), covered)
 
     def _drop(self, question: Question, cause: str) -> None:
         self.dropped[cause] += 1
@@ -223,14 +251,18 @@ def _outcome(question: Question, headers: envelope.Headers, body: bytes) -> Answ
 
 def question_headers(
     question: Question, budget_s: float, traceparent: str | None, tracestate: str | None
-) -> bytes:
-    """Return the header bytes of *question*, whose asker waits ``budget_s`` seconds more (section 2)."""
+) -> tuple[str, str]:
+    """Return the header lines of *question* and its ``Hb-Expires-Ms`` (section 2).
+
+    Its asker waits ``budget_s`` seconds more. The block still lacks its closing empty line.
+    """
     budget_ms = int(budget_s * 1000)
-    expires_ms = time.time_ns() // 1_000_000 + budget_ms
+    expires_ms = str(time.time_ns() // 1_000_000 + budget_ms)
     trace = f"traceparent: {traceparent}\r\n" if traceparent else ""
     if tracestate:
         trace += f"tracestate: {tracestate}\r\n"
-    return (
+    lines = (
         f"NATS/1.0\r\nHb-Contract: 1\r\nHb-Id: {question.id}\r\nHb-Budget-Ms: {budget_ms}\r\n"
-        f"Hb-Expires-Ms: {expires_ms}\r\n{trace}\r\n"
-    ).encode("ascii")
+        f"Hb-Expires-Ms: {expires_ms}\r\n{trace}"
+    )
+    return lines, expires_ms

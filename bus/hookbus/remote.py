@@ -10,6 +10,7 @@ from hookbus.context import outgoing
 from hookbus.errors import QuestionFailed, Undecodable
 from hookbus.failures import Failure
 from hookbus.questions import Answer, Judgement
+from hookbus.signing import is_public_key
 from hookbus.subjects import token
 
 if TYPE_CHECKING:
@@ -26,13 +27,23 @@ class RemoteInterceptor:
     an ordinary interceptor: ``intercept`` asks, waits at most five seconds, and raises on every failure.
     """
 
-    def __init__(self, connection: Connection, name: str, hedge_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        name: str,
+        hedge_after_s: float | None = None,
+        keys: frozenset[str] | None = None,
+    ) -> None:
         if hedge_after_s is not None and hedge_after_s <= 0:
             raise ValueError("hedge_after_s must be more than 0 seconds, or None for no second attempt")
+        if keys is not None and not all(map(is_public_key, keys)):
+            raise ValueError("keys are public nkeys (U…)")
         self.connection = connection
         self.name = name
         #: Safe to repeat, and asked a second time when it has not answered after so many seconds; None is never.
         self.hedge_after_s = hedge_after_s
+        #: The public keys one of which must have signed an answer; None demands none.
+        self.keys = keys
         #: The subject token of the name.
         self.token = token(name)
 

@@ -34,6 +34,10 @@ class Settings(BaseSettings):
     creds: Path | None = None
     #: A certificate authority for ``tls://`` servers; the system's own otherwise.
     tls_ca: Path | None = None
+    #: A file with the nkey seed that signs this process's questions or answers; nothing is signed without one.
+    signing_key: Path | None = None
+    #: A file of the public keys that questions or answers must be signed by; nothing is demanded without one.
+    trust: Path | None = None
     #: Shown by the server's monitoring.
     name: str = "hookbus"
     #: How long entering the connection may take.
@@ -71,7 +75,7 @@ class Settings(BaseSettings):
             raise ValueError("a tenant is 1 to 64 of a-z 0-9 _ - and begins with a letter or digit")
         return value
 
-    @field_validator("creds", "tls_ca")
+    @field_validator("creds", "tls_ca", "signing_key", "trust")
     @classmethod
     def _exists(cls, value: Path | None) -> Path | None:
         if value is not None and not value.is_file():
