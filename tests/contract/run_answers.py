@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import hookbus
-from hookbus import Failure, codec
+from hookbus import Connection, Failure, codec
 from hookbus.context import outgoing
 from hookbus.questions import Answer, Question
 from hookbus.server import EmbeddedServer
-from hookbus_client import NotAVerdict
-from hookbus_client.gate import verdict_of_bytes
+from hookbus_client.asking import judged
 from tests.contract.documents import exact
 from tests.contract.raw_nats import RawNats
 from tests.contract.run_asking import CONTEXTS, LONG_S
@@ -25,13 +25,28 @@ async def answers(vector: Answers, server: EmbeddedServer) -> None:
     async with hookbus.connect(server.url) as bus, RawNats(server.port) as raw:
         raw.subscribe("hb.v1.default.ctx.policy.>", "policy")
         await raw.flush()
-        (question,) = bus.ask(outgoing(presented, codec.survey(presented)), [("policy", LONG_S)])
-        reply = (await raw.next()).reply
+        if vector.answered_before_by is not None:
+            await _answer_one_as(vector.answered_before_by, bus, raw)
+        sent = outgoing(presented, codec.survey(presented))
+        (question,) = bus.ask(sent, [(bus.interceptor("policy"), LONG_S)], judged)
+        attempts = [await raw.next()]
+        if vector.attempts == 2:
+            bus.repeat(question, sent, LONG_S)
+            attempts.append(await raw.next())
+            assert attempts[0].body == attempts[1].body
+            assert attempts[1].subject == (vector.directed_to or attempts[0].subject)
+            assert attempts[0].reply != attempts[1].reply
+        assert all(f"\r\nHb-Id: {question.id}\r\n".encode() in attempt.headers for attempt in attempts)
+        replies = {
+            "question": attempts[0].reply,
+            "second": attempts[-1].reply,
+            "nobody": f"{attempts[0].reply}000",
+        }
         for answer in vector.answers:
             headers = octets(answer.headers)
             for given, real in ((GIVEN_ID, question.id), (GIVEN_ID.upper(), question.id.upper())):
                 headers = headers.replace(given.encode(), real.encode())
-            raw.publish(reply if answer.to == "question" else f"{reply}000", octets(answer.body), headers)
+            raw.publish(replies[answer.to], octets(answer.body), headers)
         # Two round trips: the server has handed on all of it, and the agent has read all of it.
         await raw.flush()
         assert await bus.flush(timeout_s=LONG_S)
@@ -39,18 +54,28 @@ async def answers(vector: Answers, server: EmbeddedServer) -> None:
         assert bus.is_connected
         assert bus.reconnects == 0
         assert bus.dropped_answers == dict(vector.dropped)
-    verdict, failure, reason = _judged(question)
+    verdict, failure, reason = _outcome(question)
     assert (failure, reason) == (vector.failure, vector.reason)
     assert verdict == (None if vector.verdict is None else exact(json.loads(vector.verdict)))
 
 
-def _judged(question: Question) -> tuple[str | None, str | None, str | None]:
+async def _answer_one_as(worker: str, bus: Connection, raw: RawNats) -> None:
+    presented = CONTEXTS["pre_tool_call"]
+    sent = outgoing(presented, codec.survey(presented))
+    settled = asyncio.Event()
+    bus.ask(sent, [(bus.interceptor("policy"), LONG_S)], judged, settled.set)
+    headers = f"NATS/1.0\r\nHb-Worker: {worker}\r\n\r\n".encode()
+    raw.publish((await raw.next()).reply, b'{"decision":"allow"}', headers)
+    await settled.wait()
+
+
+def _outcome(question: Question) -> tuple[str | None, str | None, str | None]:
     """Return the verdict as exact text, or the class of failure and the reserved reason."""
     outcome = question.outcome
     if isinstance(outcome, Answer):
-        try:
-            return exact(verdict_of_bytes(outcome.body).to_wire()), None, None
-        except NotAVerdict as error:
-            return None, Failure.MALFORMED.label, error.reason.value
+        verdict, valid = outcome.judgement
+        if valid:
+            return exact(verdict.to_wire()), None, None
+        return None, Failure.MALFORMED.label, verdict.reason.value
     assert outcome is not None
     return None, outcome.label, outcome.reason

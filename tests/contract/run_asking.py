@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from unittest import mock
 
+import msgspec
 from agent_hooks import CompositionConfig, EnforcementMode
 from agent_hooks.composition import CompositionProfile
 
 import hookbus
+from hookbus import codec
+from hookbus.context import outgoing
 from hookbus.server import EmbeddedServer
 from hookbus_client import BusEmitter
+from hookbus_client.asking import judged
 from tests.contract.documents import changed, exact, held, place
 from tests.contract.raw_nats import RawMessage, RawNats
-from tests.contract.vectors import Asked, ContextOut, Evaluated, load, octets
+from tests.contract.vectors import Asked, ContextOut, Evaluated, HeadersOf, load, octets
 
 CONTEXTS = load()[1]
 ALLOW = b'{"decision":"allow"}'
@@ -48,6 +53,25 @@ async def context(vector: ContextOut, server: EmbeddedServer) -> None:
         for thing in vector.holds:
             assert exact(place(body, thing.at)) == exact(held(thing))
         assert record.verdict.decision.value == "allow"
+
+
+async def question_headers(vector: HeadersOf, server: EmbeddedServer) -> None:
+    presented = CONTEXTS["pre_tool_call"]
+    sent = msgspec.structs.replace(
+        outgoing(presented, codec.survey(presented)),
+        traceparent=vector.traceparent,
+        tracestate=vector.tracestate,
+    )
+    async with hookbus.connect(server.url) as bus, RawNats(server.port) as raw:
+        raw.subscribe("hb.v1.default.ctx.policy.>", "policy")
+        await raw.flush()
+        with (
+            mock.patch("os.urandom", return_value=bytes.fromhex(vector.question_id)),
+            mock.patch("time.time_ns", return_value=vector.now_unix_ms * 1_000_000),
+        ):
+            (question,) = bus.ask(sent, [(bus.interceptor("policy"), vector.budget_ms / 1000)], judged)
+        assert (await raw.next()).headers == octets(vector.headers)
+        bus.give_up(question)
 
 
 async def asked(vector: Asked, server: EmbeddedServer) -> None:

@@ -11,6 +11,7 @@ from agent_hooks import (
     ApprovalOutcome,
     ApprovalRequest,
     ApprovalResolution,
+    EnforcementMode,
     InterceptionRecord,
     Verdict,
 )
@@ -20,6 +21,7 @@ from hookbus import Connection, Failure, codec
 from hookbus.context import outgoing
 from hookbus.server import EmbeddedServer
 from hookbus_client import BusEmitter
+from hookbus_client.asking import judged
 from tests.contract.raw_nats import RawNats
 from tests.contract.run_asking import CONTEXTS, LONG_S, composition
 from tests.contract.vectors import ApprovalSeam, Happens
@@ -38,16 +40,21 @@ async def happens(vector: Happens, server: EmbeddedServer) -> None:
     failure = Failure[vector.failure.upper()]
     assert (record.verdict.decision.value, record.verdict.reason) == ("deny", failure.reason)
     assert record.verdict.message is not None
-    name = "" if failure is Failure.UNSENDABLE else "policy"
-    assert record.verdict.message.startswith(failure.sentence(name))
-    assert not record.proceeds
+    assert record.verdict.message.startswith(vector.message or failure.sentence("policy"))
+    assert record.proceeds == (record.mode is EnforcementMode.EVALUATE_ONLY)
     assert CANARY not in json.dumps(record.to_wire())
 
 
-async def _emit(bus: Connection, timeout_s: float = LONG_S, **presented: object) -> InterceptionRecord:
-    emitter = BusEmitter(timeout=timeout_s)
+async def _emit(
+    bus: Connection,
+    timeout_s: float = LONG_S,
+    *,
+    mode: EnforcementMode = EnforcementMode.ENFORCE,
+    target: str = CANARY,
+) -> InterceptionRecord:
+    emitter = BusEmitter(timeout=timeout_s, mode=mode)
     emitter.register(bus.interceptor("policy"))
-    return await emitter.emit_unchecked(CONTEXTS["pre_tool_call"] | {"target": CANARY} | presented)
+    return await emitter.emit_unchecked(CONTEXTS["pre_tool_call"] | {"target": target})
 
 
 async def _nobody_subscribed(server: EmbeddedServer) -> InterceptionRecord:
@@ -140,7 +147,8 @@ async def _in_flight_limit(server: EmbeddedServer) -> InterceptionRecord:
     async with hookbus.connect(server.url, max_in_flight=1) as bus, RawNats(server.port) as raw:
         raw.subscribe(QUESTIONS, "policy")
         await raw.flush()
-        (first,) = bus.ask(outgoing(presented, codec.survey(presented)), [("policy", LONG_S)])
+        sent = outgoing(presented, codec.survey(presented))
+        (first,) = bus.ask(sent, [(bus.interceptor("policy"), LONG_S)], judged)
         record = await _emit(bus)
         assert first.outcome is None
         bus.give_up(first)
@@ -168,6 +176,32 @@ async def _budget_spent(server: EmbeddedServer) -> InterceptionRecord:
         return record
 
 
+async def _breaker(server: EmbeddedServer, mode: EnforcementMode) -> InterceptionRecord:
+    """Twice silent opens the breaker; the trial that it lets through at once is silent, too."""
+    async with (
+        hookbus.connect(server.url, breaker_opens_after=2, breaker_trial_interval_s=LONG_S) as bus,
+        RawNats(server.port) as raw,
+    ):
+        raw.subscribe(QUESTIONS, "policy")
+        await raw.flush()
+        for _ in range(3):
+            await _emit(bus, SHORT_S)
+        enforcing = mode is EnforcementMode.ENFORCE
+        record = await _emit(bus, LONG_S if enforcing else SHORT_S, mode=mode)
+        assert await bus.flush(timeout_s=LONG_S)
+        await raw.flush()
+        assert len(raw.waiting()) == (3 if enforcing else 4)
+        return record
+
+
+async def _breaker_open(server: EmbeddedServer) -> InterceptionRecord:
+    return await _breaker(server, EnforcementMode.ENFORCE)
+
+
+async def _breaker_open_in_evaluate_only(server: EmbeddedServer) -> InterceptionRecord:
+    return await _breaker(server, EnforcementMode.EVALUATE_ONLY)
+
+
 SITUATIONS: dict[str, Callable[[EmbeddedServer], Awaitable[InterceptionRecord]]] = {
     "nobody_subscribed": _nobody_subscribed,
     "silence": _silence,
@@ -182,6 +216,8 @@ SITUATIONS: dict[str, Callable[[EmbeddedServer], Awaitable[InterceptionRecord]]]
     "in_flight_limit": _in_flight_limit,
     "question_too_large": _question_too_large,
     "budget_spent": _budget_spent,
+    "breaker_open": _breaker_open,
+    "breaker_open_in_evaluate_only": _breaker_open_in_evaluate_only,
 }
 
 

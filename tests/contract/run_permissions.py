@@ -11,7 +11,7 @@ CONFIG = """
 authorization {
   users: [
     { user: agent, password: agent, permissions: {
-        publish: ["hb.v1.default.ctx.*.*.travel"]
+        publish: ["hb.v1.default.ctx.*.*.travel", "hb.v1.default.ctx.*.*.travel.*"]
         subscribe: ["hb.v1.default.ans.*.travel.>"] } }
     { user: worker, password: worker, permissions: {
         publish: ["hb.v1.default.ans.policy.>", "_INBOX.>"]

@@ -18,13 +18,13 @@ ON_BYTES: dict[type, Callable[[Any], None]] = {
     vectors.TokenOf: run_bytes.token,
     vectors.SubjectOf: run_bytes.subject,
     vectors.SubjectRead: run_bytes.subject_read,
-    vectors.HeadersOf: run_bytes.question_headers,
     vectors.HeadersRead: run_bytes.headers_read,
     vectors.TraceOf: run_bytes.trace,
     vectors.FailureRow: run_bytes.failure,
     vectors.Deadline: run_bytes.deadline,
 }
 ON_THE_WIRE: dict[type, Callable[[Any, EmbeddedServer], Awaitable[None]]] = {
+    vectors.HeadersOf: run_asking.question_headers,
     vectors.ContextOut: run_asking.context,
     vectors.Asked: run_asking.asked,
     vectors.Evaluated: run_asking.evaluated,

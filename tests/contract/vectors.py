@@ -61,7 +61,7 @@ class TokenOf(Vector, frozen=True, tag="token"):
 class SubjectOf(Vector, frozen=True, tag="subject"):
     """Fields and the subject made of them."""
 
-    form: Literal["question", "questions", "answer", "answers"]
+    form: Literal["question", "directed", "questions", "answer", "answers"]
     fields: dict[str, str | int]
     subject: str
 
@@ -177,8 +177,8 @@ class GivenAnswer(Part, frozen=True):
 
     body: Octets
     headers: Octets = ""
-    #: Another number in the reply subject: nobody asked that question.
-    to: Literal["question", "nobody"] = "question"
+    #: The reply subject of the first attempt or of the second, or one that nobody asked with.
+    to: Literal["question", "second", "nobody"] = "question"
 
 
 class Answers(Vector, frozen=True, tag="answers"):
@@ -190,6 +190,11 @@ class Answers(Vector, frozen=True, tag="answers"):
     """
 
     answers: tuple[GivenAnswer, ...]
+    #: 2 where the question has been repeated before the answers come.
+    attempts: Literal[1, 2] = 1
+    #: ``Hb-Worker`` of an answer to an earlier question; the second attempt goes to ``directed_to``.
+    answered_before_by: str | None = None
+    directed_to: str | None = None
     verdict: JsonText | None = None
     failure: FailureClass | None = None
     reason: Reason | None = None
@@ -214,8 +219,12 @@ class Happens(Vector, frozen=True, tag="happens"):
         "in_flight_limit",
         "question_too_large",
         "budget_spent",
+        "breaker_open",
+        "breaker_open_in_evaluate_only",
     ]
     failure: FailureClass
+    #: How the message begins, where a class has several sentences.
+    message: str | None = None
 
 
 class FailureRow(Vector, frozen=True, tag="failure"):
