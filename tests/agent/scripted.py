@@ -114,3 +114,10 @@ def sdk_emitter(*interceptors: Any, **settings: Any) -> InterceptionEmitter:
 def agent(model: Any, *interceptors: Any, **options: Any) -> Agent:
     """An agent under an emitter of its own, in which *interceptors* are registered in this process."""
     return Agent(model, emitter(*interceptors), agent_id="desk", **options)
+
+
+class Opaque:
+    """Has no JSON form; would show its content in a repr."""
+
+    def __repr__(self) -> str:
+        return "SECRET"

@@ -130,7 +130,9 @@ class ToolCalls:
             return replace(result, value=project_result(result.value))
         except Unprojectable as failure:
             self._emissions.host_failure(InterceptionPoint.POST_TOOL_CALL, failure.type_name)
-            return ToolResult(f"The tool returned a {failure.type_name}, which has no JSON form.", is_error=True)
+            return ToolResult(
+                f"The tool returned a value of type {failure.type_name}, which has no JSON form.", is_error=True
+            )
 
     async def _unrun(self, view: dict[str, Any], text: str) -> Entry:
         read = await self._definition.hooks.result_to_read(view, text, True)

@@ -92,7 +92,7 @@ class Run:
             outcome = "cancelled"
             raise
         finally:
-            output = {"output": self.result.output} if self.result is not None else {}
+            output = {"output": self.result.output} if self.result and outcome == "completed" else {}
             self._tell("run-end", outcome=outcome, **output)
 
     async def _turns(self) -> AsyncGenerator[str, None]:
@@ -216,7 +216,7 @@ class Run:
             session_id=self._session_id,
             turns=turn,
             finish_reason=answer.response.finish_reason,
-            usage=self._usage,
+            usage=dict(self._usage),
         )
         await self._end_turn(final.message)
 
