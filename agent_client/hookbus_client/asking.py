@@ -105,16 +105,16 @@ class _Asked:
             timer.cancel()
         for connection, question in self._open:
             if question.outcome is None:
-                connection.give_up(question)
+                connection.asker.give_up(question)
 
 
 def _give_up(connection: Connection, questions: Sequence[Question]) -> None:
     for question in questions:
-        connection.give_up(question)
+        connection.asker.give_up(question)
 
 
 def _repeat(connection: Connection, question: Question, context: Outgoing, deadline: float) -> None:
-    connection.repeat(question, context, deadline - asyncio.get_running_loop().time())
+    connection.asker.repeat(question, context, deadline - asyncio.get_running_loop().time())
 
 
 def _ask_remote(
@@ -128,7 +128,7 @@ def _ask_remote(
             by_connection.setdefault(seat.interceptor.connection, []).append((index, seat.interceptor, budget_s))
     remote: dict[int, Question] = {}
     for connection, wanted in by_connection.items():
-        questions = connection.ask(
+        questions = connection.asker.ask(
             context,
             [(interceptor, budget_s) for _, interceptor, budget_s in wanted],
             judged,

@@ -10,20 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
 import msgspec
 
-from hookbus import signing, subjects
-from hookbus.breaker import Breaker
-from hookbus.context import Outgoing
+from hookbus import subjects
+from hookbus.asker import Asker
 from hookbus.errors import BodyTooLarge, BusDown, CannotConnect
-from hookbus.failures import Failure
-from hookbus.nats_client import Handler, NatsClient, without_secrets
-from hookbus.questions import Answer, Judge, Question, Questions, question_headers
+from hookbus.nats_client import NatsClient, frames_of, without_secrets
 from hookbus.remote import RemoteInterceptor
 from hookbus.settings import Settings
 from hookbus.signing import Signer, read_trust
@@ -95,16 +91,12 @@ class Connection:
         self.reconnects = 0
         self._urls: list[str] = list(settings.urls)
         self._client: NatsClient | None = None
-        self._token = ""
-        self._asked = 0
-        self._questions = Questions(settings.tenant, self._note_outcome)
         #: Signs this process's questions, or a worker's answers; None signs nothing.
         self.signer = Signer.from_file(settings.signing_key) if settings.signing_key else None
         #: Whose signatures count; None demands none.
         self.trust = read_trust(settings.trust) if settings.trust else None
-        self._breakers: dict[str, Breaker] = {}
-        self._answered_last: dict[str, str] = {}
-        self._answer_sids: dict[str, int] = {}
+        #: Asks the questions of this process's agents over whatever connection is up.
+        self.asker = Asker(settings, self.signer)
         self._servings: list[Serving] = []
         self._lost = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
@@ -129,7 +121,6 @@ class Connection:
         if self._keeper is not None:
             self._keeper.cancel()
         self._end_client()
-        self._questions.lose_all()
         if self._keeper is not None:
             await asyncio.wait([self._keeper])
 
@@ -141,12 +132,17 @@ class Connection:
     @property
     def in_flight(self) -> int:
         """Questions asked here that nothing has settled yet."""
-        return len(self._questions)
+        return self.asker.in_flight
 
     @property
     def dropped_answers(self) -> dict[str, int]:
-        """Answers that settled nothing, by cause: ``unasked``, ``headers``, ``id``, ``interceptor``."""
-        return dict(self._questions.dropped)
+        """Answers that settled nothing, by cause (:class:`hookbus.questions.Questions`)."""
+        return self.asker.dropped_answers
+
+    @property
+    def open_breakers(self) -> frozenset[str]:
+        """The interceptors, by token, that are denied at once because they were silent again and again."""
+        return self.asker.open_breakers
 
     @property
     def max_message_bytes(self) -> int:
@@ -193,10 +189,9 @@ class Connection:
 
     def _adopt(self, client: NatsClient) -> bool:
         """Make *client* the connection; False if it was lost meanwhile."""
-        self._token = secrets.token_hex(8)
-        self._answer_sids = {}
         self._lost.clear()
         self._client = client
+        self.asker.attach(client, self.max_context_bytes)
         try:
             for serving in self._servings:
                 serving.listen(client, self.settings.max_unsent_bytes)
@@ -240,23 +235,19 @@ class Connection:
     def _note_lost(self, why: str) -> None:
         logger.warning("the connection was lost: %s", why)
         self._end_client()
-        self._questions.lose_all()
         self._lost.set()
 
     def _end_client(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             client.abandon()
+        self.asker.detach()
         if self._heartbeat is not None and self._heartbeat is not asyncio.current_task():
             self._heartbeat.cancel()
 
     def _note_violation(self, verb: str, subject: str) -> None:
         logger.warning("the server refused a %s", verb)
-        if verb == "publish":
-            return self._questions.refuse(subject)
-        for agent in [a for a in self._answer_sids if self._answers(a) == subject]:
-            del self._answer_sids[agent]
-            self._questions.refuse_answers(subject)
+        self.asker.note_violation(verb, subject)
         for serving in self._servings:
             if subject in serving.patterns:
                 serving.on_refused(subject)
@@ -277,143 +268,6 @@ class Connection:
         if accepted is None and self.trust is not None:
             accepted = self.trust.of_interceptor(subjects.token(name))
         return RemoteInterceptor(self, name, hedge_after_s, accepted)
-
-    def ask(
-        self,
-        context: Outgoing,
-        interceptors: Sequence[tuple[RemoteInterceptor, float]],
-        judge: Judge,
-        on_settled: Callable[[], None] | None = None,
-        *,
-        past_breakers: bool = False,
-    ) -> list[Question]:
-        """Ask each ``(interceptor, budget_s)`` about *context*, all in one write, and return at once.
-
-        Never waits and never raises: a question that cannot be asked is settled when it is returned. The
-        asker keeps the deadline and calls :meth:`give_up` on each question at its end. ``judge`` says what a
-        body comes to; ``on_settled`` is called, without arguments, for each question settled after this
-        returns. ``past_breakers`` asks whatever the breakers say, as ``evaluate_only`` must.
-        """
-        asked: list[Question] = []
-        sent: list[tuple[Question, float]] = []
-        for interceptor, budget_s in interceptors:
-            subject = subjects.question(self.settings.tenant, interceptor.token, context.point, context.agent)
-            question = Question(subject, interceptor.token, judge, on_settled, interceptor.keys)
-            asked.append(question)
-            refused = self._refusal(interceptor.token, budget_s, len(context.body), len(sent), past_breakers)
-            if refused is None:
-                sent.append((question, budget_s))
-            else:
-                question.fail(refused)
-        self._send(context, sent)
-        return asked
-
-    def repeat(self, question: Question, context: Outgoing, budget_s: float) -> None:
-        """Send *question* about *context* a second time, under the same id, if it is still open.
-
-        It goes to the worker of that interceptor that answered last, which is known to be alive; the group
-        would hand half of all repeats to the worker of two that has stopped.
-        """
-        if question.outcome is None:
-            self._send(context, [(question, budget_s)], self._answered_last.get(question.interceptor))
-
-    def give_up(self, question: Question) -> None:
-        """Expect no answer to *question* any more; if nothing has settled it, silence has."""
-        self._questions.give_up(question)
-
-    def _refusal(
-        self, interceptor: str, budget_s: float, body_bytes: int, before: int, past_breakers: bool
-    ) -> Failure | None:
-        """Return why this connection does not even try to ask, after ``before`` others of the call, or None."""
-        if self._client is None:
-            return Failure.BUS_DOWN
-        if body_bytes > self.max_context_bytes:
-            return Failure.UNSENDABLE
-        if budget_s <= 0:
-            return Failure.SILENT
-        questions, settings = self._questions, self.settings
-        bytes_in_flight = questions.bytes_in_flight + body_bytes * (before + 1)
-        if len(questions) + before >= settings.max_in_flight or bytes_in_flight > settings.max_in_flight_bytes:
-            return Failure.OPEN
-        breaker = self._breakers.get(interceptor)
-        if breaker is not None and not past_breakers and not breaker.permits(asyncio.get_running_loop().time()):
-            return Failure.BREAKER
-        return None
-
-    def _send(
-        self, context: Outgoing, questions: Sequence[tuple[Question, float]], worker: str | None = None
-    ) -> None:
-        client = self._client
-        if client is None or not questions:
-            return
-        frames: list[bytes] = []
-        digest = b""
-        if self.signer is not None or any(question.keys is not None for question, _ in questions):
-            digest = signing.body_digest(context.body)
-        for question, budget_s in questions:
-            self._asked += 1
-            reply = subjects.answer(
-                self.settings.tenant, question.interceptor, context.agent, self._token, self._asked
-            )
-            headers, expires_ms = question_headers(question, budget_s, context.traceparent, context.tracestate)
-            self._questions.expect(question, reply, len(context.body))
-            if digest:
-                headers += self._signed(question, context, reply, expires_ms, digest)
-            subject = question.subject if worker is None else f"{question.subject}.{worker}"
-            frames += _frame(subject, reply, f"{headers}\r\n".encode("ascii"), context.body)
-        try:
-            if context.agent not in self._answer_sids:
-                self._answer_sids[context.agent] = self._listen(client, self._answers(context.agent))
-            client.write(frames, max_unsent_bytes=self.settings.max_unsent_bytes)
-        except BusDown:
-            for question, _ in questions:
-                self._questions.undo(question)
-
-    def _signed(self, question: Question, context: Outgoing, reply: str, expires_ms: str, digest: bytes) -> str:
-        """Note what an answer on *reply* must be for, and return the header lines of the question's signature."""
-        covered = signing.question_bytes(
-            tenant=self.settings.tenant,
-            interceptor=question.interceptor,
-            point=context.point,
-            agent=context.agent,
-            question_id=question.id,
-            expires_ms=expires_ms,
-            reply=reply,
-            digest=digest,
-        )
-        if question.keys is not None:
-            question.digests[question.replies[-1]] = signing.body_digest(covered)
-        if self.signer is None:
-            return ""
-        return f"Hb-Signature: {self.signer.sign(covered)}\r\nHb-Key: {self.signer.key}\r\n"
-
-    def _note_outcome(self, question: Question) -> None:
-        """Tell the breaker of what became of a question that was asked, and remember who answered."""
-        if isinstance(question.outcome, Answer) and question.outcome.worker is not None:
-            self._answered_last[question.interceptor] = question.outcome.worker
-        breaker = self._breakers.get(question.interceptor)
-        if question.outcome in (Failure.SILENT, Failure.FORGED):
-            if breaker is None:
-                breaker = self._breakers[question.interceptor] = Breaker(
-                    question.interceptor,
-                    opens_after=self.settings.breaker_opens_after,
-                    trial_interval_s=self.settings.breaker_trial_interval_s,
-                )
-            breaker.silent()
-        elif breaker is not None:
-            breaker.heard()
-
-    @property
-    def open_breakers(self) -> frozenset[str]:
-        """The interceptors, by token, that are denied at once because they were silent again and again."""
-        return frozenset(name for name, breaker in self._breakers.items() if breaker.is_open)
-
-    def _answers(self, agent: str) -> str:
-        return subjects.answers(self.settings.tenant, agent, self._token)
-
-    def _listen(self, client: NatsClient, pattern: str) -> int:
-        receive: Handler = self._questions.receive
-        return client.listen(pattern, "", receive, max_unsent_bytes=self.settings.max_unsent_bytes)
 
     # ---- serving ---------------------------------------------------------------------------------
 
@@ -461,7 +315,7 @@ class Connection:
             raise BusDown("not connected")
         if len(headers) + len(body) > self.max_message_bytes:
             raise BodyTooLarge(len(headers) + len(body), self.max_message_bytes)
-        client.write(_frame(subject, reply, headers, body), max_unsent_bytes=self.settings.max_unsent_bytes)
+        client.write(frames_of(subject, reply, headers, body), max_unsent_bytes=self.settings.max_unsent_bytes)
 
     async def flush(self, *, timeout_s: float) -> bool:
         """Wait until the server has taken all that was sent before; False after ``timeout_s`` or when down."""
@@ -474,10 +328,3 @@ class Connection:
             return False
         await asyncio.wait([pong], timeout=timeout_s)
         return pong.done() and not pong.cancelled()
-
-
-def _frame(subject: str, reply: str, headers: bytes, body: bytes) -> tuple[bytes, ...]:
-    if not headers:
-        return f"PUB {subject} {reply} {len(body)}\r\n".encode(), body, _CRLF
-    size = len(headers) + len(body)
-    return f"HPUB {subject} {reply} {len(headers)} {size}\r\n".encode(), headers, body, _CRLF

@@ -190,6 +190,14 @@ class NatsClient(Client):
         logger.debug("nats-py: %s", type(error).__name__)
 
 
+def frames_of(subject: str, reply: str, headers: bytes, body: bytes) -> tuple[bytes, ...]:
+    """Return the protocol frames that publish *body* with header bytes *headers*, which may be empty."""
+    if not headers:
+        return f"PUB {subject} {reply} {len(body)}\r\n".encode(), body, _CRLF
+    size = len(headers) + len(body)
+    return f"HPUB {subject} {reply} {len(headers)} {size}\r\n".encode(), headers, body, _CRLF
+
+
 def without_secrets(url: str) -> str:
     """Return *url* without a user name and password."""
     parts = urlsplit(url)

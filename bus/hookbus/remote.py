@@ -60,13 +60,13 @@ class RemoteInterceptor:
     async def _ask(self, context: dict[str, codec.Json]) -> codec.Json:
         done = asyncio.Event()
         sent = outgoing(context, codec.survey(context))
-        question = self.connection.ask(sent, [(self, DEFAULT_TIMEOUT_S)], _judge, done.set)[0]
+        question = self.connection.asker.ask(sent, [(self, DEFAULT_TIMEOUT_S)], _judge, done.set)[0]
         try:
             if question.outcome is None:
                 async with asyncio.timeout(DEFAULT_TIMEOUT_S):
                     await done.wait()
         finally:
-            self.connection.give_up(question)
+            self.connection.asker.give_up(question)
         outcome = question.outcome
         if isinstance(outcome, Answer):
             if outcome.judgement.valid:

@@ -46,9 +46,9 @@ def judged(body: bytes) -> Judgement:
 async def ask(bus: Connection, sent: Outgoing | None = None, *, timeout_s: float = PATIENCE_S) -> Question:
     """Ask the policy and return the question settled; a question open after its timeout is given up."""
     settled = asyncio.Event()
-    question = bus.ask(sent or context(), [(bus.interceptor("policy"), timeout_s)], judged, settled.set)[0]
+    question = bus.asker.ask(sent or context(), [(bus.interceptor("policy"), timeout_s)], judged, settled.set)[0]
     if question.outcome is None:
-        asyncio.get_running_loop().call_later(timeout_s, bus.give_up, question)
+        asyncio.get_running_loop().call_later(timeout_s, bus.asker.give_up, question)
         await settled.wait()
     return question
 
@@ -175,7 +175,7 @@ async def test_an_answer_that_does_not_check_makes_silence_forged(shared_server:
             asked: list[Message] = []
             far.serve(["hb.v1.forged.ctx.policy.*.*"], "policy", asked.append, on_refused=print)
             await far.flush(timeout_s=5)
-            question = bus.ask(context(), [(bus.interceptor("policy"), PATIENCE_S)], judged)[0]
+            question = bus.asker.ask(context(), [(bus.interceptor("policy"), PATIENCE_S)], judged)[0]
             await until(lambda: bool(asked))
             await raw.publish(asked[0].reply, b"NATS/1.0\r\nHb-Id: another\r\n\r\n", b'{"decision":"allow"}')
             await raw.publish(
@@ -183,7 +183,7 @@ async def test_an_answer_that_does_not_check_makes_silence_forged(shared_server:
             )
             await until(lambda: bus.dropped_answers == {"id": 1, "interceptor": 1})
             assert question.outcome is None
-            bus.give_up(question)
+            bus.asker.give_up(question)
             assert question.outcome is Failure.FORGED
 
 
@@ -193,9 +193,9 @@ async def test_a_late_answer_and_one_that_nobody_asked_for_change_nothing(shared
             asked: list[Message] = []
             far.serve(["hb.v1.late.ctx.policy.*.*"], "policy", asked.append, on_refused=print)
             await far.flush(timeout_s=5)
-            question = bus.ask(context(), [(bus.interceptor("policy"), PATIENCE_S)], judged)[0]
+            question = bus.asker.ask(context(), [(bus.interceptor("policy"), PATIENCE_S)], judged)[0]
             await until(lambda: bool(asked))
-            bus.give_up(question)
+            bus.asker.give_up(question)
             far.publish(asked[0].reply, b'{"decision":"allow"}')
             far.publish(asked[0].reply + "9", b'{"decision":"allow"}')
             await until(lambda: bus.dropped_answers == {"unasked": 2})
@@ -325,10 +325,10 @@ async def test_the_bound_on_questions_in_flight_refuses_by_itself(shared_server:
     ):
         far.serve(["hb.v1.bound.ctx.policy.*.*"], "policy", lambda _message: None, on_refused=print)
         await far.flush(timeout_s=5)
-        questions = bus.ask(context(), [(bus.interceptor("policy"), PATIENCE_S)] * 3, judged)
+        questions = bus.asker.ask(context(), [(bus.interceptor("policy"), PATIENCE_S)] * 3, judged)
         assert [question.outcome for question in questions] == [None, None, Failure.OPEN]
         for question in questions:
-            bus.give_up(question)
+            bus.asker.give_up(question)
         assert bus.in_flight == 0
 
 
@@ -338,9 +338,9 @@ async def test_what_a_stopped_server_does_not_take_is_bounded(server: EmbeddedSe
         big = context("x" * 500_000)
         outcomes = []
         for _ in range(40):
-            question = bus.ask(big, [(bus.interceptor("policy"), PATIENCE_S)], judged)[0]
+            question = bus.asker.ask(big, [(bus.interceptor("policy"), PATIENCE_S)], judged)[0]
             outcomes.append(question.outcome)
-            bus.give_up(question)
+            bus.asker.give_up(question)
         assert outcomes[0] is None
         assert outcomes[-1] is Failure.BUS_DOWN
         server.resume()
@@ -348,10 +348,10 @@ async def test_what_a_stopped_server_does_not_take_is_bounded(server: EmbeddedSe
 
 async def test_asking_before_entering_and_after_leaving_denies(shared_server: EmbeddedServer) -> None:
     bus = hookbus.connect(shared_server.url)
-    assert bus.ask(context(), [(bus.interceptor("policy"), 1.0)], judged)[0].outcome is Failure.BUS_DOWN
+    assert bus.asker.ask(context(), [(bus.interceptor("policy"), 1.0)], judged)[0].outcome is Failure.BUS_DOWN
     async with bus:
         assert bus.is_connected
-    assert bus.ask(context(), [(bus.interceptor("policy"), 1.0)], judged)[0].outcome is Failure.BUS_DOWN
+    assert bus.asker.ask(context(), [(bus.interceptor("policy"), 1.0)], judged)[0].outcome is Failure.BUS_DOWN
     with pytest.raises(RuntimeError, match="make a new one"):
         await bus.__aenter__()
 
@@ -361,7 +361,7 @@ async def test_leaving_settles_what_is_in_flight(shared_server: EmbeddedServer) 
         far.serve(["hb.v1.leaving.ctx.policy.*.*"], "policy", lambda _message: None, on_refused=print)
         await far.flush(timeout_s=5)
         async with hookbus.connect(shared_server.url, tenant="leaving") as bus:
-            question = bus.ask(context(), [(bus.interceptor("policy"), PATIENCE_S)], judged)[0]
+            question = bus.asker.ask(context(), [(bus.interceptor("policy"), PATIENCE_S)], judged)[0]
         assert question.outcome is Failure.BUS_DOWN
 
 

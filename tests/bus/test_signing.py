@@ -148,7 +148,7 @@ class Signing:
 
 
 async def asked(bus: Connection, worker: Signing, keys: list[str]) -> tuple[Question, Message]:
-    question = bus.ask(context(), [(bus.interceptor("policy", keys=keys), PATIENCE_S)], judged)[0]
+    question = bus.asker.ask(context(), [(bus.interceptor("policy", keys=keys), PATIENCE_S)], judged)[0]
     await until(lambda: bool(worker.asked))
     return question, worker.asked.pop()
 
@@ -225,7 +225,7 @@ async def test_a_body_changed_in_flight_does_not_check(shared_server: EmbeddedSe
             far.publish = lambda reply, body, headers=b"": publish(reply, ALLOW, headers)  # type: ignore[method-assign, assignment, misc]  # in the middle
             worker.answer(message, b'{"decision":"deny"}')
             await until(lambda: bus.dropped_answers == {"signature": 1})
-            bus.give_up(question)
+            bus.asker.give_up(question)
             assert question.outcome is Failure.FORGED
             assert told == []
 
@@ -234,7 +234,7 @@ async def test_nobody_subscribed_is_still_known_at_once(shared_server: EmbeddedS
     async with hookbus.connect(shared_server.url, tenant="absent") as bus:
         settled = asyncio.Event()
         interceptor = bus.interceptor("policy", keys=[Signer(seed()).key])
-        question = bus.ask(context(), [(interceptor, PATIENCE_S)], judged, settled.set)[0]
+        question = bus.asker.ask(context(), [(interceptor, PATIENCE_S)], judged, settled.set)[0]
         await settled.wait()
         assert question.outcome is Failure.ABSENT
 

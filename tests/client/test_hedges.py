@@ -114,12 +114,12 @@ async def test_a_second_attempt_to_a_worker_that_has_gone_leaves_the_first_one_o
 ) -> None:
     await workers.serve("policy", answer=lambda _name: ALLOW)
     # The worker tells a name under which nobody listens.
-    bus._answered_last["policy"] = "gone"
+    bus.asker._answered_last["policy"] = "gone"
     replies: list[bytes | None] = [None]
     workers.asked.clear()
     await workers.serve("other", answer=lambda _name: replies[0])
     emitter = BusEmitter(timeout=PATIENCE_S).register(bus.interceptor("other", hedge_after_s=0.02))
-    bus._answered_last["other"] = "gone"
+    bus.asker._answered_last["other"] = "gone"
     running = asyncio.create_task(emitter.emit_unchecked(tool_call()))
     await until(lambda: len(workers.asked) == 1)
     await asyncio.wait([running], timeout=0.1)

@@ -28,10 +28,10 @@ async def answers(vector: Answers, server: EmbeddedServer) -> None:
         if vector.answered_before_by is not None:
             await _answer_one_as(vector.answered_before_by, bus, raw)
         sent = outgoing(presented, codec.survey(presented))
-        (question,) = bus.ask(sent, [(bus.interceptor("policy"), LONG_S)], judged)
+        (question,) = bus.asker.ask(sent, [(bus.interceptor("policy"), LONG_S)], judged)
         attempts = [await raw.next()]
         if vector.attempts == 2:
-            bus.repeat(question, sent, LONG_S)
+            bus.asker.repeat(question, sent, LONG_S)
             attempts.append(await raw.next())
             assert attempts[0].body == attempts[1].body
             assert attempts[1].subject == (vector.directed_to or attempts[0].subject)
@@ -50,7 +50,7 @@ async def answers(vector: Answers, server: EmbeddedServer) -> None:
         # Two round trips: the server has handed on all of it, and the agent has read all of it.
         await raw.flush()
         assert await bus.flush(timeout_s=LONG_S)
-        bus.give_up(question)
+        bus.asker.give_up(question)
         assert bus.is_connected
         assert bus.reconnects == 0
         assert bus.dropped_answers == dict(vector.dropped)
@@ -63,7 +63,7 @@ async def _answer_one_as(worker: str, bus: Connection, raw: RawNats) -> None:
     presented = CONTEXTS["pre_tool_call"]
     sent = outgoing(presented, codec.survey(presented))
     settled = asyncio.Event()
-    bus.ask(sent, [(bus.interceptor("policy"), LONG_S)], judged, settled.set)
+    bus.asker.ask(sent, [(bus.interceptor("policy"), LONG_S)], judged, settled.set)
     headers = f"NATS/1.0\r\nHb-Worker: {worker}\r\n\r\n".encode()
     raw.publish((await raw.next()).reply, b'{"decision":"allow"}', headers)
     await settled.wait()

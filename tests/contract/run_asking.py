@@ -69,9 +69,9 @@ async def question_headers(vector: HeadersOf, server: EmbeddedServer) -> None:
             mock.patch("os.urandom", return_value=bytes.fromhex(vector.question_id)),
             mock.patch("time.time_ns", return_value=vector.now_unix_ms * 1_000_000),
         ):
-            (question,) = bus.ask(sent, [(bus.interceptor("policy"), vector.budget_ms / 1000)], judged)
+            (question,) = bus.asker.ask(sent, [(bus.interceptor("policy"), vector.budget_ms / 1000)], judged)
         assert (await raw.next()).headers == octets(vector.headers)
-        bus.give_up(question)
+        bus.asker.give_up(question)
 
 
 async def asked(vector: Asked, server: EmbeddedServer) -> None:

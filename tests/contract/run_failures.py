@@ -148,10 +148,10 @@ async def _in_flight_limit(server: EmbeddedServer) -> InterceptionRecord:
         raw.subscribe(QUESTIONS, "policy")
         await raw.flush()
         sent = outgoing(presented, codec.survey(presented))
-        (first,) = bus.ask(sent, [(bus.interceptor("policy"), LONG_S)], judged)
+        (first,) = bus.asker.ask(sent, [(bus.interceptor("policy"), LONG_S)], judged)
         record = await _emit(bus)
         assert first.outcome is None
-        bus.give_up(first)
+        bus.asker.give_up(first)
         return record
 
 

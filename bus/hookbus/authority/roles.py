@@ -72,6 +72,8 @@ PLANE: Final = {
 #: Whose durables stand on which streams; nobody but an operator makes one.
 READS: Final = {Role.APPROVER: (APPROVALS,), Role.AUDITOR: (RECORDS, APPROVALS)}
 
+_SRV: Final = ("PING", "INFO", "STATS")
+
 # Neither UPDATE (a lower limit deletes), DELETE, PURGE, SNAPSHOT, RESTORE nor anything that reads a message.
 _ADMINISTRATION: Final = (
     "INFO",
@@ -113,10 +115,9 @@ def grants(role: Role, tenant: str, name: str) -> Grants:
                 (f"{root}.ans.*.{own}.>",),
             )
         case Role.WORKER:
-            return Grants(
-                (f"{root}.ans.{own}.>", "_INBOX.>"),
-                (f"{root}.ctx.{own}.*.* {own}", "$SRV.*", f"$SRV.*.{own}", f"$SRV.*.{own}.*"),
-            )
+            # Verb by verb: to the server a subscription to $SRV.> is one of the subjects of $SRV.*.
+            asked = tuple(f"$SRV.{verb}{which}" for verb in _SRV for which in ("", f".{own}", f".{own}.*"))
+            return Grants((f"{root}.ans.{own}.>", "_INBOX.>"), (f"{root}.ctx.{own}.*.* {own}", *asked))
         case Role.APPROVER:
             read = _reading(role, name)
             return Grants((f"{root}.apr.dec.*.*.{own}", *read.publish), read.subscribe)
