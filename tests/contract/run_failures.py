@@ -156,8 +156,14 @@ async def _in_flight_limit(server: EmbeddedServer) -> InterceptionRecord:
 
 
 async def _question_too_large(server: EmbeddedServer) -> InterceptionRecord:
+    presented = CONTEXTS["pre_tool_call"] | {"target": "a" * (1 << 20)}
     async with hookbus.connect(server.url) as bus:
-        return await _emit(bus, target="a" * (1 << 20))
+        # The connection refuses by itself what an emitter has not measured.
+        (question,) = bus.asker.ask(
+            outgoing(presented, codec.survey(presented)), [(bus.interceptor("policy"), LONG_S)], judged
+        )
+        assert question.outcome is Failure.UNSENDABLE
+        return await _emit(bus, target=presented["target"])
 
 
 async def _budget_spent(server: EmbeddedServer) -> InterceptionRecord:

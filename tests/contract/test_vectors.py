@@ -40,10 +40,21 @@ def of(kinds: dict[type, Any]) -> list[str]:
     return [name for name, vector in VECTORS.items() if type(vector) in kinds]
 
 
+def is_trap(vector: vectors.AnyVector) -> bool:
+    return isinstance(vector, vectors.Answers) and "C3.2" in vector.clauses and vector.failure == "malformed"
+
+
 @pytest.mark.parametrize("name", of(ON_BYTES))
 def test_what_a_vector_about_bytes_says_is_true(name: str) -> None:
     vector = VECTORS[name]
     ON_BYTES[type(vector)](vector)
+
+
+@pytest.mark.parametrize("name", [name for name in of({vectors.Answers: None}) if is_trap(VECTORS[name])])
+def test_the_strict_parse_alone_refuses_every_trap(name: str) -> None:
+    vector = VECTORS[name]
+    assert isinstance(vector, vectors.Answers)
+    run_answers.trap(vector)
 
 
 @pytest.mark.parametrize("name", of(ON_THE_WIRE))
