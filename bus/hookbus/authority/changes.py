@@ -1,7 +1,7 @@
 """What ``hookbus auth`` does to its folder: begin one, and add, rotate or revoke one name in it.
 
-Everything is generated from ``trust.toml`` and the running server is told by SIGHUP, on which it disconnects those
-who are no longer permitted and nobody else.
+Everything is generated from the tenants' ``trust.toml``. The running server is told by SIGHUP, on which it
+disconnects those who are no longer permitted and nobody else.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hookbus.authority import tls
-from hookbus.authority.errors import ConfigRefused, FolderInUse, NotAFolder
+from hookbus.authority.errors import ConfigRefused, FolderInUse, NameInvalid, NotAFolder
 from hookbus.authority.keys import make_private_folder, new_user_key, write_private, write_public
 from hookbus.authority.layout import Layout
 from hookbus.authority.roles import Role
+from hookbus.authority.roster import Roster, check_tenant
 from hookbus.authority.server_config import accounts_conf, server_conf
-from hookbus.authority.trust import Trust
 from hookbus.server import binary
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -36,7 +36,7 @@ class Authority:
 
     def __init__(self, folder: Path) -> None:
         self.layout = Layout(folder.resolve())
-        if not self.layout.trust.is_file():
+        if not self.layout.tenants:
             raise NotAFolder(folder)
 
     @classmethod
@@ -57,14 +57,17 @@ class Authority:
         """
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise FolderInUse(folder)
-        trust = Trust.of(tuple(tenants))
-        seeds: dict[tuple[str, Role, str], bytes] = {}
-        for tenant in trust.tenants:
-            for role, several in names.items():
-                for name in several:
-                    seed, key = new_user_key()
-                    trust = trust.with_new(tenant, role, name, key)
-                    seeds[tenant, role, name] = seed
+        for tenant in tenants:
+            check_tenant(tenant)
+        rosters: list[Roster] = []
+        seeds: list[tuple[str, Role, str, bytes]] = []
+        for tenant in dict.fromkeys(tenants):
+            roster = Roster(tenant)
+            for role, name in ((role, name) for role, several in names.items() for name in several):
+                seed, key = new_user_key()
+                roster = roster.with_new(role, name, key)
+                seeds.append((tenant, role, name, seed))
+            rosters.append(roster)
         authority, server = tls.issue(tuple(dict.fromkeys((*hosts, *_LOOPBACK))))
 
         layout = Layout(folder.resolve())
@@ -77,18 +80,21 @@ class Authority:
         make_private_folder(layout.store)
         listen = f"0.0.0.0:{port}" if set(hosts) - set(_LOOPBACK) else f"127.0.0.1:{port}"
         write_public(layout.server_config, server_conf(layout, listen=listen))
-        write_public(layout.accounts_config, accounts_conf(trust))
+        write_public(layout.accounts_config, accounts_conf(rosters))
         write_public(layout.clients, _clients(_url((*hosts, _LOOPBACK[0])[0], port), layout.ca))
-        for (tenant, role, name), seed in seeds.items():
+        for tenant, role, name, seed in seeds:
             write_private(layout.seed(tenant, role, name), seed)
             write_public(layout.settings(tenant, role, name), _settings(layout, tenant, role, name))
-        write_public(layout.trust, trust.to_toml())
+        for roster in rosters:
+            make_private_folder(layout.trust(roster.tenant).parent)
+            write_public(layout.trust(roster.tenant), roster.to_toml())
         return cls(folder)
 
-    @property
-    def trust(self) -> Trust:
-        """Who is trusted now; raises :class:`TrustInvalid`."""
-        return Trust.read(self.layout.trust)
+    def roster(self, tenant: str) -> Roster:
+        """Return who is who in *tenant* now; raises :class:`NameInvalid` and :class:`RosterInvalid`."""
+        if tenant not in self.layout.tenants:
+            raise NameInvalid(f"there is no tenant {tenant!r} here; there is {', '.join(self.layout.tenants)}")
+        return Roster.read(self.layout.trust(tenant), tenant)
 
     def add(self, tenant: str, role: Role, name: str) -> str:
         """Give *name* a key, settings and its permissions; return the public key.
@@ -97,11 +103,11 @@ class Authority:
         """
         with self._locked():
             seed, key = new_user_key()
-            trust = self.trust.with_new(tenant, role, name, key)
+            roster = self.roster(tenant).with_new(role, name, key)
             path = self.layout.seed(tenant, role, name)
             write_private(path, seed)
             try:
-                self._put(trust)
+                self._put(roster)
             except BaseException:
                 path.unlink()
                 raise
@@ -116,13 +122,13 @@ class Authority:
         """
         with self._locked():
             seed, key = new_user_key()
-            trust = self.trust.with_newer(tenant, role, name, key)
+            roster = self.roster(tenant).with_newer(role, name, key)
             path = self.layout.seed(tenant, role, name)
             new = path.with_suffix(".new")
             new.unlink(missing_ok=True)
             write_private(new, seed)
             try:
-                self._put(trust)
+                self._put(roster)
             except BaseException:
                 new.unlink()
                 raise
@@ -135,7 +141,7 @@ class Authority:
         Raises :class:`NameUnknown`, :class:`NothingOlder` and :class:`ConfigRefused`.
         """
         with self._locked():
-            self._put(self.trust.without_older(tenant, role, name))
+            self._put(self.roster(tenant).without_older(role, name))
 
     def revoke(self, tenant: str, role: Role, name: str) -> None:
         """Accept no key of *name* any more, and remove its private key and its settings.
@@ -143,7 +149,7 @@ class Authority:
         Raises :class:`NameUnknown` and :class:`ConfigRefused`.
         """
         with self._locked():
-            self._put(self.trust.without(tenant, role, name))
+            self._put(self.roster(tenant).without(role, name))
             self.layout.seed(tenant, role, name).unlink(missing_ok=True)
             self.layout.settings(tenant, role, name).unlink(missing_ok=True)
 
@@ -177,17 +183,18 @@ class Authority:
         finally:
             os.close(descriptor)
 
-    def _put(self, trust: Trust) -> None:
-        """Write what follows from *trust*, or nothing if the server would not take it."""
+    def _put(self, roster: Roster) -> None:
+        """Write what follows from *roster*, or nothing if the server would not take it."""
         accounts = self.layout.accounts_config
         before = accounts.read_text("utf-8")
-        write_public(accounts, accounts_conf(trust))
+        rosters = {tenant: self.roster(tenant) for tenant in self.layout.tenants} | {roster.tenant: roster}
+        write_public(accounts, accounts_conf(rosters.values()))
         try:
             self._check()
         except BaseException:
             write_public(accounts, before)
             raise
-        write_public(self.layout.trust, trust.to_toml())
+        write_public(self.layout.trust(roster.tenant), roster.to_toml())
 
     def _check(self) -> None:
         command = [binary(), "-t", "--config", str(self.layout.server_config)]
@@ -208,7 +215,11 @@ def _clients(url: str, ca: Path) -> str:
 
 
 def _settings(layout: Layout, tenant: str, role: Role, name: str) -> str:
-    own = {"name": f"{role} {name}", "tenant": tenant, "creds": str(layout.seed(tenant, role, name))}
+    key = str(layout.seed(tenant, role, name))
+    own = {"name": f"{role} {name}", "tenant": tenant, "creds": key}
+    if role in (Role.AGENT, Role.WORKER):
+        # Questions and answers are signed, and only those signed by the other side count.
+        own |= {"signing_key": key, "trust": str(layout.trust(tenant))}
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in own.items()]
     lines += [line for line in layout.clients.read_text("utf-8").splitlines() if not line.startswith("#")]
     return "\n".join(("# Settings for HOOKBUS_CONFIG.", *lines, ""))

@@ -12,7 +12,6 @@ from hookbus.authority import streams as durable_streams
 from hookbus.authority.changes import Authority
 from hookbus.authority.errors import NameInvalid
 from hookbus.authority.roles import READS, Role
-from hookbus.authority.trust import Trust
 
 app = typer.Typer(help="Keys, permissions and the server's configuration.", no_args_is_help=True)
 
@@ -53,8 +52,9 @@ def init(
         port=port,
     )
     layout = authority.layout
-    for entry in authority.trust:
-        typer.echo(f"{entry.role} {entry.name}: {layout.settings(entry.tenant, entry.role, entry.name)}")
+    for its in layout.tenants:
+        for entry in authority.roster(its):
+            typer.echo(f"{entry.role} {entry.name}: {layout.settings(its, entry.role, entry.name)}")
     typer.echo(f"start the server:   nats-server --config {layout.server_config}")
     typer.echo(f"then, once:         hookbus auth streams --dir {layout.folder}")
     typer.echo("run a client with:  HOOKBUS_CONFIG=<its .toml file>")
@@ -64,7 +64,7 @@ def init(
 def add(role: TheRole, name: TheName, tenant: Tenant = None, folder: Folder = _FOLDER) -> None:
     """Add a name: its key, its settings and its permissions. Nobody is disconnected."""
     authority = Authority(folder)
-    its = _tenant(authority.trust, tenant)
+    its = _tenant(authority, tenant)
     key = authority.add(its, role, name)
     typer.echo(f"{role} {name} of tenant {its} has key {key}: {authority.layout.settings(its, role, name)}")
     _tell(authority)
@@ -76,7 +76,7 @@ def add(role: TheRole, name: TheName, tenant: Tenant = None, folder: Folder = _F
 def rotate(role: TheRole, name: TheName, tenant: Tenant = None, folder: Folder = _FOLDER) -> None:
     """Give a name a new key. The old one works too until `hookbus auth revoke --old`."""
     authority = Authority(folder)
-    its = _tenant(authority.trust, tenant)
+    its = _tenant(authority, tenant)
     key = authority.rotate(its, role, name)
     typer.echo(f"{role} {name} of tenant {its} has key {key}; its older keys work until `revoke --old`")
     _tell(authority)
@@ -92,7 +92,7 @@ def revoke(
 ) -> None:
     """Take a name's keys away, and disconnect whoever uses them. Nobody else is disconnected."""
     authority = Authority(folder)
-    its = _tenant(authority.trust, tenant)
+    its = _tenant(authority, tenant)
     if old:
         authority.revoke_older(its, role, name)
         typer.echo(f"{role} {name} of tenant {its} has its newest key only")
@@ -111,18 +111,19 @@ def streams(
 ) -> None:
     """Make the streams, and the durables of approvers and auditors, on the running server. May be repeated."""
     authority = Authority(folder)
-    for its in [tenant] if tenant is not None else authority.trust.tenants:
+    for its in [tenant] if tenant is not None else authority.layout.tenants:
         who = operator if operator is not None else durable_streams.an_operator(authority, its)
         for what in asyncio.run(durable_streams.make(authority, its, who, replicas=replicas)):
             typer.echo(f"tenant {its}: {what}")
 
 
-def _tenant(trust: Trust, given: str | None) -> str:
+def _tenant(authority: Authority, given: str | None) -> str:
+    tenants = authority.layout.tenants
     if given is not None:
         return given
-    if len(trust.tenants) != 1:
-        raise NameInvalid(f"name one of the tenants {', '.join(trust.tenants)} with --tenant")
-    return trust.tenants[0]
+    if len(tenants) != 1:
+        raise NameInvalid(f"name one of the tenants {', '.join(tenants)} with --tenant")
+    return tenants[0]
 
 
 def _tell(authority: Authority) -> None:

@@ -8,7 +8,7 @@ HookbusError
     ├── NameTaken          there is such a name already
     ├── NameUnknown        there is no such name
     ├── NothingOlder       the name has one key only
-    ├── TrustInvalid       trust.toml is not what it should be
+    ├── RosterInvalid      trust.toml is not what it should be
     ├── ConfigRefused      nats-server does not accept the configuration
     └── StreamRefused      the server refused a stream or a durable
 """
@@ -70,7 +70,7 @@ class NothingOlder(AuthorityError):
         super().__init__(f"{role} {name!r} has one key only; without --old it is revoked altogether")
 
 
-class TrustInvalid(AuthorityError, ValueError):
+class RosterInvalid(AuthorityError, ValueError):
     """A ``trust.toml`` cannot be read; the message names the place and never a value."""
 
     def __init__(self, path: Path, why: str) -> None:

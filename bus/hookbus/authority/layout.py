@@ -1,14 +1,15 @@
 """What stands where in the folder that ``hookbus auth init`` writes.
 
     hookbus-auth/            only its owner may enter
-        trust.toml           public keys by tenant, role and name
         clients.toml         url and tls_ca, as new settings begin; yours to edit
         server/server.conf   listening, TLS, JetStream; written once, yours to edit
         server/accounts.conf accounts, users and permissions; rewritten at every change
         server/server.pid    written by the running server
         tls/                 a local CA, and the server's certificate
-        TENANT/ROLE/NAME.nk  the private key: an nkey seed
-        TENANT/ROLE/NAME.toml settings for HOOKBUS_CONFIG
+        tenants/TENANT/
+            trust.toml       public keys by role and name
+            ROLE/NAME.nk     the private key: an nkey seed
+            ROLE/NAME.toml   settings for HOOKBUS_CONFIG
 
 A name that is no subject token stands under its token.
 """
@@ -27,11 +28,6 @@ class Layout(msgspec.Struct, frozen=True):
     """The paths under one folder, which is absolute: a server and its clients run from anywhere."""
 
     folder: Path
-
-    @property
-    def trust(self) -> Path:
-        """The public keys of everybody."""
-        return self.folder / "trust.toml"
 
     @property
     def clients(self) -> Path:
@@ -78,10 +74,19 @@ class Layout(msgspec.Struct, frozen=True):
         """The server's private key."""
         return self.folder / "tls" / "server.key"
 
+    @property
+    def tenants(self) -> tuple[str, ...]:
+        """The tenants that there are."""
+        return tuple(sorted(path.parent.name for path in self.folder.glob("tenants/*/trust.toml")))
+
+    def trust(self, tenant: str) -> Path:
+        """Return where the public keys of everybody in *tenant* stand."""
+        return self.folder / "tenants" / tenant / "trust.toml"
+
     def seed(self, tenant: str, role: Role, name: str) -> Path:
         """Return where the private key of *name* stands."""
-        return self.folder / tenant / role / f"{token(name)}.nk"
+        return self.folder / "tenants" / tenant / role / f"{token(name)}.nk"
 
     def settings(self, tenant: str, role: Role, name: str) -> Path:
         """Return where the client settings of *name* stand."""
-        return self.folder / tenant / role / f"{token(name)}.toml"
+        return self.folder / "tenants" / tenant / role / f"{token(name)}.toml"

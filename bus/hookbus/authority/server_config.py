@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from hookbus.authority.layout import Layout
 from hookbus.authority.roles import PLANE, Crossing, Plane, crossings, grants
-from hookbus.authority.trust import Entry, Trust
+from hookbus.authority.roster import Entry, Roster
 
 
 def server_conf(layout: Layout, *, listen: str) -> str:
@@ -35,19 +35,19 @@ include {_text(layout.accounts_config.name)}
 """
 
 
-def accounts_conf(trust: Trust) -> str:
+def accounts_conf(rosters: Iterable[Roster]) -> str:
     """Return the text of ``accounts.conf``: three accounts for each tenant, one user for each public key."""
     text = "# Generated from trust.toml by `hookbus auth`; what is edited here is lost.\nsystem_account: SYSTEM\n"
     text += "accounts {\n  SYSTEM {}\n"
-    for tenant in trust.tenants:
+    for roster in rosters:
+        tenant, crossing = roster.tenant, crossings(roster.tenant)
         for plane in Plane:
             text += f"  {account(plane, tenant)} {{\n"
-            crossing = crossings(tenant)
             if plane is Plane.STREAMS:
                 text += f"    jetstream: enabled\n    exports: [\n{_exports(crossing, tenant)}    ]\n"
             else:
-                own = (entry for entry in trust if entry.tenant == tenant and PLANE[entry.role] is plane)
-                text += f"    users: [\n{''.join(map(_users, own))}    ]\n"
+                users = "".join(_users(tenant, entry) for entry in roster if PLANE[entry.role] is plane)
+                text += f"    users: [\n{users}    ]\n"
                 text += f"    imports: [\n{_imports(crossing, plane, tenant)}    ]\n"
             text += "  }\n"
     return text + "}\n"
@@ -58,8 +58,8 @@ def account(plane: Plane, tenant: str) -> str:
     return f"{plane}_{tenant}"
 
 
-def _users(entry: Entry) -> str:
-    granted = grants(entry.role, entry.tenant, entry.name)
+def _users(tenant: str, entry: Entry) -> str:
+    granted = grants(entry.role, tenant, entry.name)
     permissions = (
         f"publish: {{ allow: {_list(granted.publish)} }}, subscribe: {{ allow: {_list(granted.subscribe)} }}"
     )

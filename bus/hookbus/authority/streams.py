@@ -70,18 +70,16 @@ async def make(authority: Authority, tenant: str, operator: str, *, replicas: in
     What is there already is left as it is. Raises :class:`NameUnknown`, :class:`CannotConnect` and
     :class:`StreamRefused`, also when one stands that differs.
     """
-    trust = authority.trust
-    entry = trust.get(tenant, Role.OPERATOR, operator)
-    settings = tomllib.loads(authority.layout.settings(tenant, Role.OPERATOR, entry.name).read_text("utf-8"))
+    roster = authority.roster(tenant)
+    roster.get(Role.OPERATOR, operator)
+    settings = tomllib.loads(authority.layout.settings(tenant, Role.OPERATOR, operator).read_text("utf-8"))
     made: list[str] = []
     # As keywords, which come before what the environment says about somebody else.
-    async with hookbus.connect(**settings) as bus, _Api(bus, entry.name) as api:
+    async with hookbus.connect(**settings) as bus, _Api(bus, operator) as api:
         for stream, config in streams(tenant, replicas=replicas).items():
             await api.request(f"STREAM.CREATE.{stream}", config, what=f"stream {stream}")
             made.append(f"stream {stream}")
-        for reader in trust:
-            if reader.tenant != tenant:
-                continue
+        for reader in roster:
             for stream, config in durables(tenant, reader.role, reader.name).items():
                 what = f"durable {config['name']} on {stream}"
                 body = {"stream_name": stream, "config": config, "action": "create"}
@@ -92,10 +90,10 @@ async def make(authority: Authority, tenant: str, operator: str, *, replicas: in
 
 def an_operator(authority: Authority, tenant: str) -> str:
     """Return the first operator of *tenant*; raises :class:`NameUnknown`."""
-    for entry in authority.trust:
-        if (entry.tenant, entry.role) == (tenant, Role.OPERATOR):
-            return entry.name
-    raise NameUnknown(tenant, Role.OPERATOR, "", ())
+    operators = authority.roster(tenant).of(Role.OPERATOR)
+    if not operators:
+        raise NameUnknown(tenant, Role.OPERATOR, "", ())
+    return operators[0].name
 
 
 class _Api:
