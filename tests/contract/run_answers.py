@@ -8,15 +8,16 @@ import json
 import pytest
 
 import hookbus
-from hookbus import Connection, Failure, Undecodable, codec
+from hookbus import Connection, Failure, Undecodable, codec, envelope
 from hookbus.context import outgoing
 from hookbus.questions import Answer, Question
 from hookbus.server import EmbeddedServer
 from hookbus_client.asking import judged
 from tests.contract.documents import exact
-from tests.contract.raw_nats import RawNats
+from tests.contract.raw_nats import RawMessage, RawNats
 from tests.contract.run_asking import CONTEXTS, LONG_S
-from tests.contract.vectors import Answers, octets
+from tests.contract.signatures import covered, public, sha256, sign
+from tests.contract.vectors import Answers, GivenAnswer, octets
 
 #: The id that the vectors give their question.
 GIVEN_ID = "0123456789abcdef0123456789abcdef"
@@ -37,7 +38,8 @@ async def answers(vector: Answers, server: EmbeddedServer) -> None:
         if vector.answered_before_by is not None:
             await _answer_one_as(vector.answered_before_by, bus, raw)
         sent = outgoing(presented, codec.survey(presented))
-        (question,) = bus.asker.ask(sent, [(bus.interceptor("policy"), LONG_S)], judged)
+        keys = None if vector.keys is None else [public(name) for name in vector.keys]
+        (question,) = bus.asker.ask(sent, [(bus.interceptor("policy", keys=keys), LONG_S)], judged)
         attempts = [await raw.next()]
         if vector.attempts == 2:
             bus.asker.repeat(question, sent, LONG_S)
@@ -55,6 +57,8 @@ async def answers(vector: Answers, server: EmbeddedServer) -> None:
             headers = octets(answer.headers)
             for given, real in ((GIVEN_ID, question.id), (GIVEN_ID.upper(), question.id.upper())):
                 headers = headers.replace(given.encode(), real.encode())
+            if answer.signed_by is not None:
+                headers = _signed(answer, attempts[0], headers)
             raw.publish(replies[answer.to], octets(answer.body), headers)
         # Two round trips: the server has handed on all of it, and the agent has read all of it.
         await raw.flush()
@@ -66,6 +70,26 @@ async def answers(vector: Answers, server: EmbeddedServer) -> None:
     verdict, failure, reason = _outcome(question)
     assert (failure, reason) == (vector.failure, vector.reason)
     assert verdict == (None if vector.verdict is None else exact(json.loads(vector.verdict)))
+
+
+def _signed(answer: GivenAnswer, asked: RawMessage, headers: bytes) -> bytes:
+    """Return *headers* with the signature of an answer to *asked*, and with what was changed after it."""
+    assert answer.signed_by is not None
+    block = envelope.parse(headers).values
+    _, _, tenant, _, interceptor, point, agent = asked.subject.split(".")
+    question = envelope.parse(asked.headers).values
+    changed = answer.changed_after_signing
+    reply = f"{asked.reply}0" if changed == "question" else asked.reply
+    over_question = covered(
+        "question",
+        *(tenant, interceptor, point, agent, question["Hb-Id"], question["Hb-Expires-Ms"], reply),
+        sha256(asked.body),
+    )
+    body = b"another body" if changed == "body" else octets(answer.body)
+    policy = "another policy" if changed == "policy" else block.get("Hb-Policy", "")
+    over = covered("answer", tenant, sha256(over_question), block.get("Hb-Worker", ""), policy, sha256(body))
+    key = public("worker" if changed == "key" else answer.signed_by)
+    return envelope.encode(block | {"Hb-Signature": sign(answer.signed_by, over), "Hb-Key": key})
 
 
 async def _answer_one_as(worker: str, bus: Connection, raw: RawNats) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import tempfile
+from pathlib import Path
 from unittest import mock
 
 import msgspec
@@ -19,6 +21,7 @@ from hookbus_client import BusEmitter
 from hookbus_client.asking import judged
 from tests.contract.documents import changed, exact, held, place
 from tests.contract.raw_nats import RawMessage, RawNats
+from tests.contract.signatures import covered, public, sha256, sign, write_seed
 from tests.contract.vectors import Asked, ContextOut, Evaluated, HeadersOf, load, octets
 
 CONTEXTS = load()[1]
@@ -81,10 +84,13 @@ async def asked(vector: Asked, server: EmbeddedServer) -> None:
     }
     questions: list[RawMessage] = []
     async with RawNats(server.port) as raw:
+        with tempfile.TemporaryDirectory() as folder:
+            key = write_seed("agent", Path(folder) / "key") if vector.signed else None
+            buses = [hookbus.connect(server.url, signing_key=key) for _ in range(2)]
         raw.subscribe("hb.v1.*.ctx.>", "everything")
         await raw.flush()
-        for times in (2, 1):
-            async with hookbus.connect(server.url) as bus:
+        for bus, times in zip(buses, (2, 1), strict=True):
+            async with bus:
                 budget_s = None if vector.emission_budget_ms is None else vector.emission_budget_ms / 1000
                 emitter = BusEmitter(timeout=vector.timeout_ms / 1000, budget_s=budget_s)
                 emitter.register(bus.interceptor(vector.interceptor))
@@ -99,6 +105,15 @@ async def asked(vector: Asked, server: EmbeddedServer) -> None:
         headers = _headers(question)
         for name, pattern in vector.headers.items():
             assert re.fullmatch(pattern, headers[name]), name
+        assert ("Hb-Signature" in headers) == ("Hb-Key" in headers) == vector.signed
+        if vector.signed:
+            tokens = question.subject.split(".")
+            over = covered(
+                "question",
+                *(tokens[2], *tokens[4:7], headers["Hb-Id"], headers["Hb-Expires-Ms"], question.reply),
+                sha256(question.body),
+            )
+            assert (headers["Hb-Key"], headers["Hb-Signature"]) == (public("agent"), sign("agent", over))
     # Ids and reply subjects are new for every question, the connection's token for every connection.
     assert len({_headers(question)["Hb-Id"] for question in questions}) == 3
     assert len({question.reply for question in questions}) == 3

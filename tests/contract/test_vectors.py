@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from hookbus.server import EmbeddedServer
-from tests.contract import run_answers, run_asking, run_bytes, run_failures, run_permissions, run_workers, vectors
+from tests.contract import (
+    run_answers,
+    run_asking,
+    run_bytes,
+    run_failures,
+    run_permissions,
+    run_workers,
+    signatures,
+    vectors,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -22,6 +31,8 @@ ON_BYTES: dict[type, Callable[[Any], None]] = {
     vectors.TraceOf: run_bytes.trace,
     vectors.FailureRow: run_bytes.failure,
     vectors.Deadline: run_bytes.deadline,
+    vectors.Signature: signatures.signature,
+    vectors.Verification: signatures.verification,
 }
 ON_THE_WIRE: dict[type, Callable[[Any, EmbeddedServer], Awaitable[None]]] = {
     vectors.HeadersOf: run_asking.question_headers,

@@ -34,7 +34,9 @@ FailureClass = Literal[
     "malformed",
     "unsendable",
 ]
-Cause = Literal["unasked", "headers", "id", "interceptor"]
+Cause = Literal["unasked", "headers", "id", "interceptor", "signature"]
+#: The test keys, whose Ed25519 seeds stand in the README beside the vectors.
+KeyName = Literal["agent", "worker", "next_worker", "stranger"]
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -162,6 +164,8 @@ class Asked(Vector, frozen=True, tag="asked"):
     reply: str
     headers: dict[str, str]
     emission_budget_ms: int | None = None
+    #: Whether the agent has the key ``agent``: then the signature of every question must verify.
+    signed: bool = False
 
 
 class Evaluated(Vector, frozen=True, tag="evaluated"):
@@ -179,6 +183,9 @@ class GivenAnswer(Part, frozen=True):
     headers: Octets = ""
     #: The reply subject of the first attempt or of the second, or one that nobody asked with.
     to: Literal["question", "second", "nobody"] = "question"
+    #: Whose signature is added to the headers, and what has been changed after it was made.
+    signed_by: KeyName | None = None
+    changed_after_signing: Literal["body", "policy", "key", "question"] | None = None
 
 
 class Answers(Vector, frozen=True, tag="answers"):
@@ -193,6 +200,8 @@ class Answers(Vector, frozen=True, tag="answers"):
     #: 2 where the question has been repeated before the answers come.
     attempts: Literal[1, 2] = 1
     #: ``Hb-Worker`` of an answer to an earlier question; the second attempt goes to ``directed_to``.
+    #: Whose signatures the agent accepts; null where it demands none.
+    keys: tuple[KeyName, ...] | None = None
     answered_before_by: str | None = None
     directed_to: str | None = None
     verdict: JsonText | None = None
@@ -300,6 +309,28 @@ class Service(Vector, frozen=True, tag="service"):
     members: dict[Pointer, Any] | None
 
 
+class Signature(Vector, frozen=True, tag="signature"):
+    """What a signature covers, and the one that the Ed25519 seed makes of it."""
+
+    signs: Literal["question", "answer"]
+    #: Every text that is covered; ``question_digest`` is in hexadecimal.
+    fields: dict[str, str]
+    body: Octets
+    seed: Octets
+    covered: Octets
+    key: str
+    signature: str
+
+
+class Verification(Vector, frozen=True, tag="verification"):
+    """A public key, a signature as it stands in the header, what it is said to cover, and whether it does."""
+
+    key: str
+    signature: str
+    covered: Octets
+    valid: bool
+
+
 class Permission(Vector, frozen=True, tag="permission"):
     """Something tried on a server with the grants of clause C1.10, and whether the server permits it."""
 
@@ -327,6 +358,8 @@ AnyVector = (
     | Deadline
     | Worker
     | Service
+    | Signature
+    | Verification
     | Permission
 )
 
