@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -71,7 +72,9 @@ async def _serve(worker: Worker, bus: hookbus.Connection) -> int:
         async with bus, worker:
             print(f"ready: {worker.name}, worker {worker.id}, on {' '.join(worker.subjects)}", flush=True)
             await worker.drained()
-            print("draining", flush=True)
+            # Whoever read this may have gone; that is no reason to lose an answer.
+            with contextlib.suppress(BrokenPipeError):
+                print("draining", flush=True)
         status = 0
     except hookbus.HookbusError as error:
         Console(stderr=True).print(f"hookbus: {error}", style="red", markup=False, highlight=False, soft_wrap=True)

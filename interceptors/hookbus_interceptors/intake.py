@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from hookbus import HeadersMalformed, Undecodable, codec, envelope
+from hookbus import HeadersMalformed, Undecodable, codec, envelope, signing
 from hookbus.subjects import token
 
 MALFORMED: Final = "400"
@@ -36,6 +36,9 @@ class Terms(msgspec.Struct, frozen=True):
     budget_ms: int | None
     #: The same instant as Unix milliseconds, by the agent's clock; None where it does not say.
     expires_ms: int | None
+    #: Who signed it and how; empty in a question that is not signed.
+    key: str = ""
+    signature: str = ""
 
 
 def read_terms(raw: bytes) -> Terms:
@@ -49,7 +52,13 @@ def read_terms(raw: bytes) -> Terms:
     number = values.get(envelope.ID)
     if number is not None and not _ID.fullmatch(number):
         raise Refused(MALFORMED, "HeadersMalformed")
-    return Terms(number, _ms(values, envelope.BUDGET_MS), _ms(values, envelope.EXPIRES_MS))
+    return Terms(
+        number,
+        _ms(values, envelope.BUDGET_MS),
+        _ms(values, envelope.EXPIRES_MS),
+        values.get(envelope.KEY, ""),
+        values.get(envelope.SIGNATURE, ""),
+    )
 
 
 def _ms(values: dict[str, str], name: str) -> int | None:
@@ -73,6 +82,51 @@ def deadline(
     if terms.expires_ms is None:
         return by_budget
     return min(by_budget, now_s + (terms.expires_ms + skew_ms - now_unix_ms) / 1000)
+
+
+def covered(terms: Terms, subject: tuple[str, str, str, str], reply: str, body: bytes) -> bytes:
+    """Return what the signature of a question covers (contract, section 5).
+
+    *subject* is what :func:`hookbus.subjects.parse_question` made of its subject.
+    """
+    tenant, interceptor, point, agent = subject
+    return signing.question_bytes(
+        tenant=tenant,
+        interceptor=interceptor,
+        point=point,
+        agent=agent,
+        question_id=terms.id or "",
+        expires_ms="" if terms.expires_ms is None else str(terms.expires_ms),
+        reply=reply,
+        digest=signing.body_digest(body),
+    )
+
+
+def check_signature(terms: Terms, keys: frozenset[str], signed: bytes) -> None:
+    """Raise :class:`Refused` with ``400`` unless one of *keys* signed *signed*, which is :func:`covered`."""
+    if terms.id is None or terms.expires_ms is None:
+        raise Refused(MALFORMED, "Unsigned")
+    if terms.key not in keys or not signing.verifies(terms.key, terms.signature, signed):
+        raise Refused(MALFORMED, "SignatureInvalid" if terms.signature else "Unsigned")
+
+
+class Repeats:
+    """Remembers the ids of questions until they expire, so that none is taken twice (contract, section 5)."""
+
+    def __init__(self, most: int = 100_000) -> None:
+        self._most = most
+        self._expiries_s: dict[str, float] = {}
+
+    def check(self, question_id: str, *, expires_s: float, now_s: float) -> None:
+        """Take *question_id*; raise :class:`Refused`: ``400`` if it was taken, ``429`` if too many are kept."""
+        taken = self._expiries_s
+        if taken.get(question_id, 0.0) > now_s:
+            raise Refused(MALFORMED, "Repeated")
+        if len(taken) >= self._most:
+            self._expiries_s = taken = {known: end for known, end in taken.items() if end > now_s}
+            if len(taken) >= self._most:
+                raise Refused(BUSY, "Busy")
+        taken[question_id] = expires_s
 
 
 def read_context(body: bytes, tenant: str, agent: str) -> dict[str, Any]:

@@ -36,10 +36,15 @@ class Worker:
 
     *interceptor* is a function of a context, an object with ``intercept(context)`` or a class of such objects;
     one that is not a coroutine function runs in threads. *points* are the interception points to serve, none for
-    all. At most *concurrency* questions run at a time; one more is answered ``429`` at once. *policy* is the
-    version of the policy, which answers carry. ``default_budget_s`` is for questions that name no budget;
-    ``skew_allowance_s`` is how far an agent's clock may be behind this one before its questions count as
-    expired. Whatever the clocks say, a question also expires by its budget as counted here.
+    those of the interceptor's own ``points``, or all. At most *concurrency* questions run at a time; one more is
+    answered ``429`` at once. *policy* is the version of the policy, which answers carry. ``default_budget_s`` is
+    for questions that name no budget; ``skew_allowance_s`` is how far an agent's clock may be behind this one
+    before its questions count as expired. Whatever the clocks say, a question also expires by its budget as
+    counted here.
+
+    Where the connection has a trust file, only questions signed by a key of their agent are answered, and each
+    id once until it expires, unless the interceptor says ``repeat_aware = True`` of itself because it tells a
+    repeat by ``question().id``. Where it has a signing key, every answer is signed. (Contract, section 5.)
 
     A question that expires is abandoned and its slot is free: its coroutine is cancelled, its thread left to
     itself. When as many calls hang as there are slots, the worker drains and raises :class:`InterceptorHangs`.
@@ -76,6 +81,8 @@ class Worker:
         if policy is not None:
             self._headers[envelope.POLICY] = policy
         envelope.encode(self._headers)
+        self._repeat_aware = getattr(interceptor, "repeat_aware", False) is True
+        points = list(points) or getattr(interceptor, "points", ())
         self._tallies = {point: self._tally(point) for point in _known(points) or ("*",)}
         self._error: HookbusError | None = None
         self._draining = asyncio.Event()
@@ -90,6 +97,12 @@ class Worker:
     def tallies(self) -> tuple[Tally, ...]:
         """What became of the questions so far, one for each of :attr:`subjects`."""
         return tuple(self._tallies.values())
+
+    @property
+    def _directed(self) -> list[str]:
+        """Where second attempts for this very worker come in."""
+        tenant = self._connection.settings.tenant
+        return [subjects.directed(tenant, self._token, point, "*", self.id) for point in self._tallies]
 
     def _tally(self, point: str) -> Tally:
         subject = subjects.questions(self._connection.settings.tenant, self._token, point)
@@ -138,6 +151,7 @@ class Worker:
             headers=self._headers,
             tallies=self._tallies,
             limits=self._limits,
+            repeat_aware=self._repeat_aware,
             on_hanging=lambda calls: self._fail(InterceptorHangs(calls)),
         )
         service = Service(
@@ -156,7 +170,8 @@ class Worker:
                     self._dispatch.receive,
                     on_refused=lambda subject: self._fail(SubscriptionRefused(subject, self._token)),
                 ),
-                service.serve(lambda subject: logger.warning("the server does not permit %s", subject)),
+                self._connection.serve(self._directed, "", self._dispatch.receive, on_refused=_not_permitted),
+                service.serve(_not_permitted),
             )
             # The server has taken or refused every subscription when this returns.
             await self._connection.flush(timeout_s=ROUND_TRIP_S)
@@ -205,6 +220,10 @@ class Worker:
             "hb-tenant": self._connection.settings.tenant,
             "hb-policy": self._headers.get(envelope.POLICY, ""),
         }
+
+
+def _not_permitted(subject: str) -> None:
+    logger.warning("the server does not permit %s", subject)
 
 
 def _known(points: Iterable[str]) -> list[str]:
