@@ -82,9 +82,13 @@ async def test_cancelling_cuts_short_without_waiting(asker: Asker, make: Any) ->
     asker.send(context(), headers(60_000))
     await asker.settled()
     life.cancel()
+    # On its way before the subscription ends: handed over, and not begun.
+    asker.send(context(), headers(60_000))
     with pytest.raises(asyncio.CancelledError):
         await life
+    begun = worker.tallies[0].num_requests
     gate.opened.set()
+    assert begun == 1
     # The subscription is gone and nothing was answered.
     async with hookbus.connect(asker.url, tenant=asker.tenant) as other:
         with pytest.raises(hookbus.QuestionFailed, match="absent"):
