@@ -12,11 +12,11 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from hookbus import BodyTooLarge, BusDown, Connection, Message, envelope, subjects
+from hookbus import BodyTooLarge, BusDown, Connection, Message, envelope, signing, subjects
 from hookbus_interceptors import intake
 from hookbus_interceptors.calling import Call, Calling
 from hookbus_interceptors.current import CURRENT, CurrentQuestion
@@ -42,17 +42,26 @@ class Limits(msgspec.Struct, frozen=True):
     skew_ms: int = 0
 
 
+class _Addressee(NamedTuple):
+    """Where an answer goes and which question it is for."""
+
+    reply: str
+    #: The question's id; None in a question without one.
+    echo: str | None
+    #: The digest of what the question's signature covers, where answers are signed.
+    digest: bytes | None
+
+
 class _Running:
     """A question that is being answered."""
 
-    __slots__ = ("began_s", "call", "deadline_s", "echo", "reply", "tally", "timer")
+    __slots__ = ("addressee", "began_s", "call", "deadline_s", "tally", "timer")
 
     call: Call
     timer: asyncio.TimerHandle
 
-    def __init__(self, reply: str, echo: str | None, tally: Tally, deadline_s: float, began_s: float) -> None:
-        self.reply = reply
-        self.echo = echo
+    def __init__(self, addressee: _Addressee, tally: Tally, deadline_s: float, began_s: float) -> None:
+        self.addressee = addressee
         self.tally = tally
         self.deadline_s = deadline_s
         self.began_s = began_s
@@ -74,6 +83,7 @@ class Dispatch:
         headers: Mapping[str, str],
         tallies: Mapping[str, Tally],
         limits: Limits,
+        repeat_aware: bool,
         on_hanging: Callable[[int], None],
     ) -> None:
         self._connection = connection
@@ -84,6 +94,8 @@ class Dispatch:
         self._tallies = tallies
         self._limits = limits
         self._on_hanging = on_hanging
+        #: None for an interceptor that tells repeats by itself.
+        self._repeats = None if repeat_aware else intake.Repeats()
         self._loop = asyncio.get_running_loop()
         self._running: set[_Running] = set()
         self._hanging: set[Call] = set()
@@ -115,10 +127,14 @@ class Dispatch:
         if not message.reply.startswith(subjects.answers_of(tenant, self._interceptor, agent)):
             tally.data["unanswerable"] += 1
             return
-        echo = None
+        addressee = _Addressee(message.reply, None, None)
         try:
             terms = intake.read_terms(message.headers)
-            echo = terms.id
+            signed = b""
+            if self._connection.signer is not None or self._connection.trust is not None:
+                signed = intake.covered(terms, parts, message.reply, message.body)
+            digest = signing.body_digest(signed) if self._connection.signer is not None else None
+            addressee = _Addressee(message.reply, terms.id, digest)
             arrived = self._stalls.earliest_arrival()
             now = self._loop.time()
             deadline = intake.deadline(
@@ -133,13 +149,17 @@ class Dispatch:
                 raise Refused(intake.EXPIRED, "Expired")
             if len(self._running) >= self._limits.concurrency:
                 raise Refused(intake.BUSY, "Busy")
+            if self._connection.trust is not None:
+                intake.check_signature(terms, self._connection.trust.of_agent(agent), signed)
+                if self._repeats is not None and terms.id is not None:
+                    self._repeats.check(terms.id, expires_s=deadline, now_s=now)
             context = intake.read_context(message.body, tenant, agent)
         except Refused as refused:
-            self._refuse(message.reply, echo, tally, refused)
+            self._refuse(addressee, tally, refused)
             return
-        number = echo or os.urandom(16).hex()
+        number = addressee.echo or os.urandom(16).hex()
         question = CurrentQuestion(number, self._interceptor, point, agent, deadline)
-        self._start(_Running(message.reply, echo, tally, deadline, now), question, context)
+        self._start(_Running(addressee, tally, deadline, now), question, context)
 
     def _start(self, running: _Running, question: CurrentQuestion, context: dict[str, Any]) -> None:
         variables = contextvars.copy_context()
@@ -189,35 +209,45 @@ class Dispatch:
         if outcome.error is not None:
             name = envelope.type_name(outcome.error)
             logger.warning("the interceptor raised %s%s", name, _place(outcome.error))
-            return self._refuse(running.reply, running.echo, running.tally, Refused(intake.RAISED, name), elapsed)
+            return self._refuse(running.addressee, running.tally, Refused(intake.RAISED, name), elapsed)
         try:
-            self._send(running.reply, outcome.body, running.echo, elapsed)
+            self._send(running.addressee, outcome.body, elapsed)
         except BodyTooLarge as error:
             logger.warning("an answer of %d bytes exceeds %d", error.size_bytes, error.limit_bytes)
             too_large = Refused(intake.RAISED, "AnswerTooLarge")
-            self._refuse(running.reply, running.echo, running.tally, too_large, elapsed)
+            self._refuse(running.addressee, running.tally, too_large, elapsed)
         except BusDown:
             running.tally.data["unsent"] += 1
         else:
             running.tally.data["answered"] += 1
 
     def _refuse(
-        self, reply: str, echo: str | None, tally: Tally, refused: Refused, more: Mapping[str, str] | None = None
+        self, addressee: _Addressee, tally: Tally, refused: Refused, more: Mapping[str, str] | None = None
     ) -> None:
         tally.note_error(refused.code, refused.type_name)
         headers = {**(more or {}), envelope.ERROR_CODE: refused.code, envelope.ERROR: refused.type_name}
         if refused.code == intake.BUSY:
             headers[envelope.RETRY_AFTER_MS] = str(max(1, tally.average_processing_time // 1_000_000))
         try:
-            self._send(reply, b"", echo, headers)
+            self._send(addressee, b"", headers)
         except (BusDown, BodyTooLarge):
             tally.data["unsent"] += 1
 
-    def _send(self, reply: str, body: bytes, echo: str | None, more: Mapping[str, str]) -> None:
+    def _send(self, addressee: _Addressee, body: bytes, more: Mapping[str, str]) -> None:
         headers = {**self._headers, **more}
-        if echo is not None:
-            headers[envelope.ID] = echo
-        self._connection.publish(reply, body, envelope.encode(headers))
+        if addressee.echo is not None:
+            headers[envelope.ID] = addressee.echo
+        signer = self._connection.signer
+        if signer is not None and addressee.digest is not None:
+            signed = signing.answer_bytes(
+                tenant=self._connection.settings.tenant,
+                question_digest=addressee.digest,
+                worker=headers.get(envelope.WORKER, ""),
+                policy=headers.get(envelope.POLICY, ""),
+                digest=signing.body_digest(body),
+            )
+            headers |= {envelope.SIGNATURE: signer.sign(signed), envelope.KEY: signer.key}
+        self._connection.publish(addressee.reply, body, envelope.encode(headers))
 
 
 def _place(error: BaseException) -> str:
