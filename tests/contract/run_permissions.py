@@ -15,7 +15,11 @@ authorization {
         subscribe: ["hb.v1.default.ans.*.travel.>"] } }
     { user: worker, password: worker, permissions: {
         publish: ["hb.v1.default.ans.policy.>", "_INBOX.>"]
-        subscribe: ["hb.v1.default.ctx.policy.> policy", "$SRV.>"] } }
+        subscribe: [
+            "hb.v1.default.ctx.policy.> policy", "hb.v1.default.ctx.policy.*.*.*"
+            "$SRV.PING", "$SRV.PING.policy", "$SRV.PING.policy.*"
+            "$SRV.INFO", "$SRV.INFO.policy", "$SRV.INFO.policy.*"
+            "$SRV.STATS", "$SRV.STATS.policy", "$SRV.STATS.policy.*" ] } }
   ]
 }
 """

@@ -291,6 +291,15 @@ class Worker(Vector, frozen=True, tag="worker"):
     #: Questions that the worker is answering already, and how many it takes at most.
     already_running: int = 0
     concurrency: int = 8
+    #: The worker's own key; null for none.
+    key: KeyName | None = None
+    #: Whose signatures the worker accepts from the agent ``travel``; null where it demands none.
+    agent_keys: tuple[KeyName, ...] | None = None
+    #: Whose signature the question has, and what has been changed after it was made.
+    signed_by: KeyName | None = None
+    changed_after_signing: Literal["body", "reply", "agent", "key"] | None = None
+    #: Whether the interceptor says that it knows of repeats.
+    repeat_aware: bool = False
     #: Whether the interceptor is called.
     runs: bool = False
     #: The body of a verdict, or the error; neither where the worker must not answer.
@@ -298,6 +307,8 @@ class Worker(Vector, frozen=True, tag="worker"):
     error: ErrorAnswer | None = None
     #: Headers of the answer, as regular expressions; null for one that must be absent.
     answer_headers: dict[str, str | None] = {}
+    #: What the same question gets when it comes a second time; null where it is not sent twice.
+    second_time: ErrorAnswer | Literal["the_same"] | None = None
 
 
 class Service(Vector, frozen=True, tag="service"):
