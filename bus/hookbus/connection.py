@@ -90,6 +90,8 @@ class Connection:
         #: Times the connection was lost and came back.
         self.reconnects = 0
         self._urls: list[str] = list(settings.urls)
+        #: The server joined last.
+        self._joined = ""
         self._client: NatsClient | None = None
         #: Signs this process's questions, or a worker's answers; None signs nothing.
         self.signer = Signer.from_file(settings.signing_key) if settings.signing_key else None
@@ -160,7 +162,8 @@ class Connection:
         pause_s = 0.02
         while True:
             error = None
-            for url in random.sample(self._urls, len(self._urls)):
+            # The server that was just lost comes last: one that has stopped takes a connection and says nothing.
+            for url in sorted(random.sample(self._urls, len(self._urls)), key=lambda url: url == self._joined):
                 limit_s = self.settings.connect_timeout_s
                 if deadline is not None:
                     limit_s = min(limit_s, deadline - loop.time())
@@ -179,6 +182,7 @@ class Connection:
                     error = failed
                     continue
                 if self._adopt(client):
+                    self._joined = url
                     return
             if deadline is not None and (loop.time() + pause_s >= deadline or error is not None):
                 raise CannotConnect(
