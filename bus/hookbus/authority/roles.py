@@ -108,6 +108,7 @@ def grants(role: Role, tenant: str, name: str) -> Grants:
             return Grants(
                 (
                     f"{root}.ctx.*.*.{own}",
+                    f"{root}.ctx.*.*.{own}.*",
                     f"{root}.rec.{own}.*",
                     f"{root}.apr.req.{own}.*",
                     f"{API}.DIRECT.GET.{APPROVALS}.{root}.apr.dec.{own}.>",
@@ -117,7 +118,8 @@ def grants(role: Role, tenant: str, name: str) -> Grants:
         case Role.WORKER:
             # Verb by verb: to the server a subscription to $SRV.> is one of the subjects of $SRV.*.
             asked = tuple(f"$SRV.{verb}{which}" for verb in _SRV for which in ("", f".{own}", f".{own}.*"))
-            return Grants((f"{root}.ans.{own}.>", "_INBOX.>"), (f"{root}.ctx.{own}.*.* {own}", *asked))
+            questions = (f"{root}.ctx.{own}.*.* {own}", f"{root}.ctx.{own}.*.*.*")
+            return Grants((f"{root}.ans.{own}.>", "_INBOX.>"), (*questions, *asked))
         case Role.APPROVER:
             read = _reading(role, name)
             return Grants((f"{root}.apr.dec.*.*.{own}", *read.publish), read.subscribe)
