@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
+import time
 from typing import Any
 
 import pytest
 
 from hookbus_interceptors import InterceptorHangs, Worker, dispatch
+from hookbus_interceptors.calling import Calling
+from hookbus_interceptors.current import CURRENT, CurrentQuestion
+from hookbus_interceptors.threads import Outcome, Threads
 from tests.worker import interceptors
 from tests.worker.asking import Asker, context, headers
 from tests.worker.test_questions import abandoned
@@ -219,18 +224,31 @@ async def test_a_coroutine_that_holds_the_loop_past_its_deadline_gets_no_answer_
     assert asker.unread == 0
 
 
-async def test_a_question_that_expires_before_its_coroutine_starts_is_not_started(asker: Asker) -> None:
-    started = []
+@pytest.mark.parametrize("in_task", [False, True], ids=["thread", "task"])
+@pytest.mark.parametrize("left_s", [-0.001, 60.0], ids=["expired", "live"])
+async def test_a_call_whose_question_expired_before_it_could_start_is_not_started(
+    in_task: bool, left_s: float
+) -> None:
+    started: list[Any] = []
 
-    async def hold(context: dict[str, Any]) -> dict[str, str]:
-        started.append(context["target"])
-        threading.Event().wait(0.4)
+    async def coroutine(context: dict[str, Any]) -> dict[str, str]:
+        started.append(context)
         return ALLOW
 
-    async with Worker(asker.bus, hold, name="policy") as worker:
-        # One write: the worker takes both before either coroutine runs.
-        asker.send(context("first"), headers(60_000))
-        asker.send(context("second"), headers(200))
-        assert (await asker.answer()).verdict == ALLOW
-        await abandoned(worker, 1)
-    assert started == ["first"]
+    def sync(context: dict[str, Any]) -> dict[str, str]:
+        started.append(context)
+        return ALLOW
+
+    loop = asyncio.get_running_loop()
+    threads = Threads(loop, "expiring")
+    ended: asyncio.Future[Outcome] = loop.create_future()
+    variables = contextvars.copy_context()
+    variables.run(CURRENT.set, CurrentQuestion("id", "policy", "input", "agent", time.monotonic() + left_s))
+    Calling(coroutine if in_task else sync, loop, threads).start({}, variables, ended.set_result)
+    outcome = await ended
+    threads.close()
+    if left_s > 0:
+        assert (outcome.body, started) == (b'{"decision":"allow"}', [{}])
+    else:
+        assert isinstance(outcome.error, TimeoutError)
+        assert started == []
