@@ -8,6 +8,7 @@ answers are expected on a new, unguessable subject on every new connection. (Con
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -291,7 +292,9 @@ class Connection:
         serving = Serving(self, patterns, queue, receive, on_refused)
         self._servings.append(serving)
         if self._client is not None:
-            serving.listen(self._client, self.settings.max_unsent_bytes)
+            # A connection that ends at this moment is followed by one on which this is done again.
+            with contextlib.suppress(BusDown):
+                serving.listen(self._client, self.settings.max_unsent_bytes)
         return serving
 
     async def _stop_serving(self, serving: Serving, sids: list[int], timeout_s: float) -> None:

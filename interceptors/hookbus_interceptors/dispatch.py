@@ -136,12 +136,12 @@ class Dispatch:
             digest = signing.body_digest(signed) if self._connection.signer is not None else None
             addressee = _Addressee(message.reply, terms.id, digest)
             arrived = self._stalls.earliest_arrival()
-            now = self._loop.time()
+            now, now_unix_ms = self._loop.time(), time.time_ns() // 1_000_000
             deadline = intake.deadline(
                 terms,
                 arrived_s=arrived,
                 now_s=now,
-                now_unix_ms=time.time_ns() // 1_000_000,
+                now_unix_ms=now_unix_ms,
                 default_ms=self._limits.default_budget_ms,
                 skew_ms=self._limits.skew_ms,
             )
@@ -151,8 +151,10 @@ class Dispatch:
                 raise Refused(intake.BUSY, "Busy")
             if self._connection.trust is not None:
                 intake.check_signature(terms, self._connection.trust.of_agent(agent), signed)
-                if self._repeats is not None and terms.id is not None:
-                    self._repeats.check(terms.id, expires_s=deadline, now_s=now)
+                if self._repeats is not None and terms.id is not None and terms.expires_ms is not None:
+                    # Kept by the signed instant: the budget is not signed, so a repeat could name a longer one.
+                    kept_s = (terms.expires_ms + self._limits.skew_ms - now_unix_ms) / 1000
+                    self._repeats.check(terms.id, expires_s=now + kept_s, now_s=now)
             context = intake.read_context(message.body, tenant, agent)
         except Refused as refused:
             self._refuse(addressee, tally, refused)

@@ -130,9 +130,42 @@ async def test_a_captured_question_is_answered_once_unless_the_interceptor_tells
         await until(lambda: len(captured) == 1 and len(answers) == 1)
         message = captured[0]
         rogue.publish(message.subject, message.body, message.headers, message.reply)
-        await until(lambda: len(answers) == 2)
-    assert answers == ["a verdict", "a verdict" if repeat_aware else "Repeated"]
-    assert counting.asked == (2 if repeat_aware else 1)
+        # The budget is not signed: a repeat may name another one and is a repeat all the same.
+        longer = envelope.encode({**envelope.parse(message.headers).values, envelope.BUDGET_MS: "600000"})
+        rogue.publish(message.subject, message.body, longer, message.reply)
+        await until(lambda: len(answers) == 3)
+    assert answers == ["a verdict", *["a verdict" if repeat_aware else "Repeated"] * 2]
+    assert counting.asked == (3 if repeat_aware else 1)
+
+
+async def test_a_captured_question_stays_a_repeat_when_its_first_budget_is_over(
+    shared_server: EmbeddedServer, keys: Keys
+) -> None:
+    counting, captured, answers = Counting(), list[hookbus.Message](), list[str]()
+    settings: dict[str, Any] = {"tenant": "outliving"}
+    async with (
+        hookbus.connect(shared_server.url, signing_key=keys.agent_seed, **settings) as bus,
+        hookbus.connect(shared_server.url, trust=keys.trust, signing_key=keys.worker_seed, **settings) as far,
+        hookbus.connect(shared_server.url, **settings) as rogue,
+        Worker(far, counting, name="policy"),
+    ):
+        rogue.serve(["hb.v1.outliving.ctx.>"], "", captured.append, on_refused=print)
+        rogue.serve(["hb.v1.outliving.ans.>"], "", _error_into(answers), on_refused=print)
+        await rogue.flush(timeout_s=5)
+        assert (await emitter(bus).emit_unchecked(said())).proceeds
+        await until(lambda: len(answers) == 1)
+        values = envelope.parse(captured[0].headers).values
+        for budget_ms in ("1", "9000"):
+            headers = envelope.encode({**values, envelope.BUDGET_MS: budget_ms})
+            rogue.publish(captured[0].subject, captured[0].body, headers, captured[0].reply)
+            await until(lambda: answers[-1] in ("Repeated", "Expired"))
+        await until(lambda: len(answers) == 3)
+    assert answers[-1] == "Repeated"
+    assert counting.asked == 1
+
+
+def _error_into(answers: list[str]) -> Any:
+    return lambda m: answers.append(envelope.parse(m.headers).values.get(envelope.ERROR, "a verdict"))
 
 
 @pytest.mark.parametrize("change", ["body", "reply", "id", "point"])
