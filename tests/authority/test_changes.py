@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -9,11 +10,14 @@ import threading
 from pathlib import Path
 
 import pytest
+from agent_hooks import AgentContextBuilder
 
 import hookbus
 from hookbus.authority.changes import Authority
 from hookbus.authority.errors import ConfigRefused, NameInvalid, NameTaken, NameUnknown, NothingOlder
 from hookbus.authority.roles import Role
+from hookbus_client import BusEmitter
+from hookbus_interceptors import Worker
 from tests.authority.command import succeeded
 from tests.authority.deployment import Deployment
 from tests.authority.wire import SignInRefused, Wire
@@ -60,6 +64,33 @@ async def heard_after_the_change(own: Deployment, bystander: Wire) -> None:
         await worker.flush()
     assert (await bystander.next()).body == b"still here"
     assert bystander.errors == []
+
+
+async def test_nothing_is_denied_while_the_server_reads_its_configuration(own: Deployment) -> None:
+    builder = AgentContextBuilder(agent_id="travel", framework="tests", session_id="s")
+    decisions: list[str] = []
+    changed = asyncio.Event()
+    async with (
+        hookbus.connect(config=own.settings(Role.AGENT, "travel")) as agent,
+        hookbus.connect(config=own.settings(Role.WORKER, "policy")) as bus,
+        Worker(bus, lambda context: {"decision": "allow"}, name="policy"),
+        asyncio.TaskGroup() as tasks,
+    ):
+        emitter = BusEmitter(timeout=20.0).register(agent.interceptor("policy"))
+
+        async def emit() -> None:
+            while not changed.is_set():
+                call = builder.pre_tool_call(call_id="c", name="book", args={})
+                decisions.append((await emitter.emit_unchecked(call)).verdict.decision.value)
+
+        tasks.create_task(emit())
+        for name in ("first", "second", "third"):
+            await asyncio.to_thread(own.authority.add, "default", Role.AGENT, name)
+            own.authority.reload()
+            await leave(await sign_in(own, own.layout.seed("default", Role.AGENT, name)))
+        changed.set()
+        assert (agent.reconnects, bus.reconnects) == (0, 0)
+    assert set(decisions) == {"allow"}
 
 
 async def test_a_name_revoked_is_disconnected_and_nobody_else_is(own: Deployment) -> None:
