@@ -6,6 +6,7 @@ import asyncio
 import json
 
 import pytest
+from agent_hooks import Decision, InterceptionEmitter
 
 import hookbus
 from hookbus import Connection, Failure, Undecodable, codec, envelope
@@ -28,6 +29,20 @@ def trap(vector: Answers) -> None:
     for answer in vector.answers:
         with pytest.raises(Undecodable):
             codec.parse_strictly(octets(answer.body))
+
+
+async def trap_elsewhere(vector: Answers, server: EmbeddedServer) -> None:
+    """A remote interceptor denies a trap under the standard's own emitter, too."""
+    async with hookbus.connect(server.url) as bus, RawNats(server.port) as raw:
+        raw.subscribe("hb.v1.default.ctx.policy.>", "policy")
+        await raw.flush()
+        emitter = InterceptionEmitter().register(bus.interceptor("policy"), "policy")
+        async with asyncio.TaskGroup() as group:
+            emission = group.create_task(emitter.emit_unchecked(dict(CONTEXTS["pre_tool_call"])))
+            question = await raw.next()
+            for answer in vector.answers:
+                raw.publish(question.reply, octets(answer.body), octets(answer.headers))
+        assert emission.result().verdict.decision is Decision.DENY
 
 
 async def answers(vector: Answers, server: EmbeddedServer) -> None:

@@ -51,8 +51,11 @@ def of(kinds: dict[type, Any]) -> list[str]:
     return [name for name, vector in VECTORS.items() if type(vector) in kinds]
 
 
-def is_trap(vector: vectors.AnyVector) -> bool:
-    return isinstance(vector, vectors.Answers) and "C3.2" in vector.clauses and vector.failure == "malformed"
+TRAPS = [
+    name
+    for name, vector in VECTORS.items()
+    if isinstance(vector, vectors.Answers) and "C3.2" in vector.clauses and vector.failure == "malformed"
+]
 
 
 @pytest.mark.parametrize("name", of(ON_BYTES))
@@ -61,11 +64,18 @@ def test_what_a_vector_about_bytes_says_is_true(name: str) -> None:
     ON_BYTES[type(vector)](vector)
 
 
-@pytest.mark.parametrize("name", [name for name in of({vectors.Answers: None}) if is_trap(VECTORS[name])])
+@pytest.mark.parametrize("name", TRAPS)
 def test_the_strict_parse_alone_refuses_every_trap(name: str) -> None:
     vector = VECTORS[name]
     assert isinstance(vector, vectors.Answers)
     run_answers.trap(vector)
+
+
+@pytest.mark.parametrize("name", TRAPS)
+async def test_every_trap_denies_under_the_standards_emitter(name: str, shared_server: EmbeddedServer) -> None:
+    vector = VECTORS[name]
+    assert isinstance(vector, vectors.Answers)
+    await run_answers.trap_elsewhere(vector, shared_server)
 
 
 @pytest.mark.parametrize("name", of(ON_THE_WIRE))
