@@ -1,0 +1,78 @@
+"""The report of a long soak as a part of the documentation: tables, and a plot of every second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape
+
+from tests.chaos.report import Report
+
+_BEGIN: Final = "<!-- the soak's report begins -->"
+_END: Final = "<!-- the soak's report ends -->"
+
+_WIDTH: Final = 900
+_HEIGHT: Final = 260
+_LEFT: Final = 44
+_BOTTOM: Final = 226
+_TOP: Final = 24
+_COLOURS: Final = (("permitted", "#4c9f70"), ("denied by decision", "#8a8fa3"), ("denied by a fault", "#d1495b"))
+
+
+def write_document(report: Report, folder: Path) -> None:
+    """Put *report* between its marks in ``chaos.md`` of *folder*, and its plot beside it as ``chaos.svg``."""
+    document = folder / "chaos.md"
+    before, _, rest = document.read_text("utf-8").partition(_BEGIN)
+    after = rest.partition(_END)[2]
+    document.write_text(f"{before}{_BEGIN}\n\n{as_markdown(report)}\n{_END}{after}", "utf-8")
+    (folder / "chaos.svg").write_text(as_svg(report), "utf-8")
+
+
+def as_markdown(report: Report) -> str:
+    """Return the tables of *report*."""
+    totals = [("figure", "value"), ("---", "---"), *report.totals]
+    faults = [
+        ("fault", "times", "denies", "by class", "back after, mean", "longest"),
+        ("---", "---:", "---:", "---", "---:", "---:"),
+        *report.rows(),
+    ]
+    began = f"`python -m tests.chaos --seed {report.seed} --emissions {report.planned}` on {report.machine}."
+    return "\n\n".join((began, _table(totals), _table(faults), "![Every second of the soak](chaos.svg)")) + "\n"
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def as_svg(report: Report) -> str:
+    """Return one bar for each second: what was permitted, what was denied, and why."""
+    highest = max((sum(second) for second in report.seconds), default=1) or 1
+    bar = (_WIDTH - _LEFT) / max(1, len(report.seconds))
+    scale = (_BOTTOM - _TOP) / highest
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
+        'font-size="11">',
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>',
+    ]
+    for layer, (name, colour) in enumerate(_COLOURS):
+        # One path for each colour keeps the file small.
+        path = []
+        for index, second in enumerate(report.seconds):
+            base = _BOTTOM - sum(second[:layer]) * scale
+            if second[layer]:
+                height = second[layer] * scale
+                path.append(f"M{_LEFT + index * bar:.1f} {base:.1f}v{-height:.1f}h{bar:.2f}v{height:.1f}z")
+        parts.append(f'<path fill="{colour}" d="{"".join(path)}"/>')
+        x = _LEFT + layer * 150
+        parts.append(f'<rect x="{x}" y="6" width="10" height="10" fill="{colour}"/>')
+        parts.append(f'<text x="{x + 15}" y="15">{escape(name)}</text>')
+    seconds = len(report.seconds)
+    step = max(1, seconds // 10)
+    for second in range(0, seconds, step):
+        parts.append(f'<text x="{_LEFT + second * bar:.0f}" y="{_BOTTOM + 15}">{second}</text>')
+    parts.append(f'<text x="{_WIDTH - 60}" y="{_HEIGHT - 4}">seconds</text>')
+    for share in (0, 0.5, 1):
+        y = _BOTTOM - share * highest * scale
+        parts.append(f'<text x="2" y="{y + 4:.0f}">{round(share * highest)}</text>')
+    parts.append(f'<text x="2" y="{_HEIGHT - 4}">emissions in each second</text></svg>')
+    return "\n".join(parts) + "\n"
