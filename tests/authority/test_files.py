@@ -65,6 +65,7 @@ def test_a_folder_that_was_there_and_empty_is_closed_to_others(tmp_path: Path) -
     assert mode(folder) == 0o700
 
 
+@pytest.mark.timeout(180)
 def test_no_command_says_a_private_key(tmp_path: Path) -> None:
     folder = tmp_path / "hookbus-auth"
     said = []
