@@ -29,7 +29,7 @@ _LINE = b"NATS/1.0"
 _END = b"\r\n\r\n"
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[^\r\n]*")
-_STATUS = re.compile(rb" (\d{3})(?: .*)?")
+_STATUS = re.compile(rb" (\d{3})(?: [^\r\n]*)?")
 _TYPE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}")
 
 
