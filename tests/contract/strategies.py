@@ -73,29 +73,42 @@ def contexts(
     return context
 
 
-VERDICT_SHAPED = st.fixed_dictionaries(
-    {"decision": st.sampled_from(["allow", "deny", "transform", "escalate", ""]) | VALUES},
+#: What may stand where something else belongs.
+ODD = st.sampled_from([None, True, 0, -1, 2**64, 0.5, "", "x", "host_error:x", [], {}, [1], ["x"], {"a": 1}, [{}]])
+WORD = st.sampled_from(["", "x", "é", "\U0001f680", "a b", "host_error", "$target"])
+_NOTES = st.fixed_dictionaries(
+    {},
     optional={
-        "reason": TEXT | VALUES | st.just("host_error:x"),
-        "message": TEXT | VALUES,
-        "warnings": st.lists(st.dictionaries(st.sampled_from(["reason", "message", "x"]), TEXT | VALUES)) | VALUES,
-        "approval": st.just({}) | VALUES,
-        "transform": st.fixed_dictionaries(
-            {"path": st.sampled_from(["$target", "$target.a", "$target[0]", "$x", "$target..", ""]) | TEXT},
-            optional={"value": VALUES, "x": VALUES},
-        )
-        | VALUES,
+        "reason": WORD,
+        "message": WORD,
+        "warnings": st.lists(st.fixed_dictionaries({}, optional={"reason": WORD, "message": WORD}), max_size=2),
         "evidence": st.fixed_dictionaries(
-            {}, optional={"artefact": TEXT | VALUES, "verification_pointers": st.dictionaries(TEXT, TEXT) | VALUES}
-        )
-        | VALUES,
-        "result_labels": st.lists(TEXT) | VALUES,
-        "verdict": VALUES | st.just({"decision": "allow"}),
-        "extensions": VALUES,
+            {}, optional={"artefact": WORD, "verification_pointers": st.just({"a": "b"})}
+        ),
+        "result_labels": st.lists(WORD, max_size=2),
     },
 )
-RESPONSE_SHAPED = VERDICT_SHAPED | st.fixed_dictionaries(
-    {"verdict": VERDICT_SHAPED}, optional={"extensions": st.dictionaries(TEXT, VALUES, max_size=2) | VALUES}
+_MEMBERS = ["decision", "reason", "message", "warnings", "approval", "transform", "evidence", "result_labels", "x"]
+
+
+@st.composite
+def verdicts(draw: st.DrawFn) -> dict[str, Any]:
+    """A verdict as it goes over the wire; one in three is bent at one member."""
+    decision = draw(st.sampled_from(["allow", "deny", "transform"]))
+    verdict: dict[str, Any] = {"decision": decision} | draw(_NOTES)
+    if decision == "transform":
+        path = draw(st.sampled_from(["$target", "$target.a", '$policy_target["a"][0]', "$target..a", "$agent"]))
+        verdict["transform"] = {"path": path, "value": draw(VALUES)}
+    elif decision == "deny" and draw(st.booleans()):
+        verdict["approval"] = {}
+    if draw(st.integers(0, 2)) == 2:
+        holder = verdict if decision != "transform" or draw(st.booleans()) else verdict["transform"]
+        holder[draw(st.sampled_from([*_MEMBERS, "path", "verdict"]))] = draw(ODD)
+    return verdict
+
+
+RESPONSES = verdicts() | st.fixed_dictionaries(
+    {"verdict": verdicts()}, optional={"extensions": ODD | VALUES, "x": ODD}
 )
 
 _BENT = [
@@ -118,7 +131,7 @@ def bent_json(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> bytes:
     return raw
 
 
-ANY_BYTES = st.binary(max_size=60) | bent_json(VALUES) | bent_json(RESPONSE_SHAPED)
+ANY_BYTES = st.binary(max_size=60) | bent_json(VALUES) | bent_json(RESPONSES)
 
 _LINES = st.one_of(
     st.sampled_from(
