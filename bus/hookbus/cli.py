@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import signal
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from hookbus.errors import HookbusError
-from hookbus.server import EmbeddedServer
+from hookbus.server import EmbeddedServer, binary
 
 app = typer.Typer(
     name="hookbus",
@@ -22,11 +25,17 @@ app = typer.Typer(
 
 @app.command()
 def server(
-    port: int = typer.Option(4222, help="The port for clients."),
-    host: str = typer.Option("127.0.0.1", help="The address to listen on."),
-    jetstream: bool = typer.Option(False, help="With JetStream, its files in a temporary folder."),
+    port: Annotated[int, typer.Option(help="The port for clients.")] = 4222,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    jetstream: Annotated[bool, typer.Option(help="With JetStream, its files in a temporary folder.")] = False,
+    config: Annotated[
+        Path | None, typer.Option(help="A configuration file, such as `hookbus auth init` writes.")
+    ] = None,
 ) -> None:
     """Run a NATS server on this machine until it is interrupted."""
+    if config is not None:
+        # The file says all: the server takes this process's place, with its signals and its exit status.
+        os.execv(binary(), [binary(), "--config", str(config)])
     # SIGTERM like Ctrl-C: the server is this process's child and must not outlive it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -17,13 +17,12 @@ from typing import Final, Self
 
 import msgspec
 
-from hookbus import subjects
 from hookbus.asker import Asker
 from hookbus.errors import BodyTooLarge, BusDown, CannotConnect
 from hookbus.nats_client import NatsClient, frames_of, without_secrets
 from hookbus.remote import RemoteInterceptor
 from hookbus.settings import Settings
-from hookbus.signing import Signer, read_trust
+from hookbus.signing import Signer, Trust, TrustFile
 
 logger = logging.getLogger("hookbus.connection")
 
@@ -96,8 +95,7 @@ class Connection:
         self._client: NatsClient | None = None
         #: Signs this process's questions, or a worker's answers; None signs nothing.
         self.signer = Signer.from_file(settings.signing_key) if settings.signing_key else None
-        #: Whose signatures count; None demands none.
-        self.trust = read_trust(settings.trust) if settings.trust else None
+        self._trust_file = TrustFile(settings.trust) if settings.trust else None
         #: Asks the questions of this process's agents over whatever connection is up.
         self.asker = Asker(settings, self.signer)
         self._servings: list[Serving] = []
@@ -126,6 +124,11 @@ class Connection:
         self._end_client()
         if self._keeper is not None:
             await asyncio.wait([self._keeper])
+
+    @property
+    def trust(self) -> Trust | None:
+        """Whose signatures count, as the trust file has it now; None demands none."""
+        return self._trust_file.now() if self._trust_file is not None else None
 
     @property
     def is_connected(self) -> bool:
@@ -269,10 +272,7 @@ class Connection:
         must have signed an answer; without them, those that the connection's trust file gives the workers of
         that name, where there is one. Makes no promise that anybody serves it: that shows at every question.
         """
-        accepted = None if keys is None else frozenset(keys)
-        if accepted is None and self.trust is not None:
-            accepted = self.trust.of_interceptor(subjects.token(name))
-        return RemoteInterceptor(self, name, hedge_after_s, accepted)
+        return RemoteInterceptor(self, name, hedge_after_s, None if keys is None else frozenset(keys))
 
     # ---- serving ---------------------------------------------------------------------------------
 

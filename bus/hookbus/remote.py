@@ -42,10 +42,19 @@ class RemoteInterceptor:
         self.name = name
         #: Safe to repeat, and asked a second time when it has not answered after so many seconds; None is never.
         self.hedge_after_s = hedge_after_s
-        #: The public keys one of which must have signed an answer; None demands none.
-        self.keys = keys
         #: The subject token of the name.
         self.token = token(name)
+        self._keys = keys
+
+    @property
+    def keys(self) -> frozenset[str] | None:
+        """The public keys one of which must have signed an answer; None demands none.
+
+        Those given, else those that the connection's trust file gives this name now.
+        """
+        if self._keys is None and (trust := self.connection.trust) is not None:
+            return trust.of_interceptor(self.token)
+        return self._keys
 
     def __repr__(self) -> str:
         return f"<remote interceptor {self.name!r}>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator
@@ -16,6 +16,9 @@ from hookbus.subjects import is_token
 
 #: The environment variable that names the settings file.
 FILE_VARIABLE = "HOOKBUS_CONFIG"
+
+
+_PATHS: Final = ("creds", "tls_ca", "signing_key", "trust")
 
 
 class Settings(BaseSettings):
@@ -75,7 +78,7 @@ class Settings(BaseSettings):
             raise ValueError("a tenant is 1 to 64 of a-z 0-9 _ - and begins with a letter or digit")
         return value
 
-    @field_validator("creds", "tls_ca", "signing_key", "trust")
+    @field_validator(*_PATHS)
     @classmethod
     def _exists(cls, value: Path | None) -> Path | None:
         if value is not None and not value.is_file():
@@ -130,8 +133,9 @@ def read_settings(config: str | os.PathLike[str] | None = None, **keywords: Any)
 
 
 def _read_file(path: Path) -> dict[str, Any]:
+    """Return the settings in *path*; its relative paths start from its own folder, so a folder can be moved."""
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        written = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise SettingsInvalid(
             f"the settings file {path} cannot be read ({type(error).__name__}); "
@@ -139,6 +143,10 @@ def _read_file(path: Path) -> dict[str, Any]:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise SettingsInvalid(f"the settings file {path} is not TOML") from None
+    for name in _PATHS:
+        if isinstance(written.get(name), str):
+            written[name] = path.parent / written[name]
+    return written
 
 
 def _explain(error: ValidationError) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import logging
+import time
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -23,6 +25,11 @@ from nacl.signing import VerifyKey
 from hookbus.envelope import VERSION
 from hookbus.errors import SettingsInvalid
 from hookbus.subjects import token
+
+logger = logging.getLogger("hookbus.signing")
+
+#: How often a trust file is looked at.
+LOOK_EVERY_S: Final = 1.0
 
 _PUBLIC_KEY_BYTES: Final = 35
 _SIGNATURE_BYTES: Final = 64
@@ -141,7 +148,46 @@ class Trust(msgspec.Struct, frozen=True):
         return self.workers.get(interceptor, frozenset())
 
 
-class _TrustFile(msgspec.Struct, frozen=True):
+class TrustFile:
+    """The trust that a file states, as it stands there now: keys come and go without a restart.
+
+    Making one raises :class:`SettingsInvalid` for a file that is not a trust file. When it later becomes one, the
+    trust of before goes on, and the log says so at every look.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = _state(path)
+        self._looked_s = time.monotonic()
+        self._trust = read_trust(path)
+
+    def now(self) -> Trust:
+        """Return the trust of now; looks at the file at most once per second."""
+        looked_s = time.monotonic()
+        if looked_s - self._looked_s >= LOOK_EVERY_S:
+            self._looked_s = looked_s
+            state = _state(self._path)
+            if state != self._seen:
+                try:
+                    self._trust = read_trust(self._path)
+                except SettingsInvalid as error:
+                    logger.error("the keys of before stay in force: %s", error)
+                else:
+                    self._seen = state
+                    logger.info("the trust file was read again")
+        return self._trust
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """Return what changes when *path* is written anew."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+class _WrittenTrust(msgspec.Struct, frozen=True):
     agents: dict[str, list[str]] = {}
     workers: dict[str, list[str]] = {}
 
@@ -153,7 +199,7 @@ def read_trust(path: Path) -> Trust:
     is being rotated. Other tables are for others.
     """
     try:
-        written = msgspec.convert(tomllib.loads(path.read_text("utf-8")), _TrustFile)
+        written = msgspec.convert(tomllib.loads(path.read_text("utf-8")), _WrittenTrust)
     except OSError as error:
         raise SettingsInvalid(f"the trust file {path} cannot be read ({type(error).__name__})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError):

@@ -74,3 +74,9 @@ def test_settings_from_a_file_are_checked_like_all_others(tmp_path: Path) -> Non
     file.write_text("tenant = 5\n")
     with pytest.raises(hookbus.SettingsInvalid, match="tenant"):
         read_settings(file)
+
+
+def test_a_relative_path_in_a_file_starts_from_the_files_folder(tmp_path: Path) -> None:
+    (tmp_path / "agent.nk").write_text("seed")
+    (tmp_path / "hookbus.toml").write_text('creds = "agent.nk"\n')
+    assert read_settings(tmp_path / "hookbus.toml").creds == tmp_path / "agent.nk"

@@ -284,3 +284,24 @@ def test_keys_that_are_none_are_refused(shared_server: EmbeddedServer) -> None:
 def test_trust_is_by_token() -> None:
     trust = Trust({"bot": frozenset({"K"})}, {})
     assert trust.of_agent("bot") == {"K"}
+
+
+async def test_a_trust_file_is_read_again_when_it_changes_and_kept_when_it_breaks(
+    shared_server: EmbeddedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(signing, "LOOK_EVERY_S", 0.0)
+    old, new = Signer(seed()).key, Signer(seed()).key
+    path = write_trust(tmp_path / "trust.toml", agents={}, workers={"policy": [old]})
+    async with hookbus.connect(shared_server.url, trust=path) as bus:
+        interceptor = bus.interceptor("policy")
+        assert interceptor.keys == {old}
+        write_trust(path, agents={}, workers={"policy": [old, new]})
+        assert interceptor.keys == {old, new}
+        path.write_text("{ no longer")
+        assert interceptor.keys == {old, new}
+        assert "the keys of before stay in force" in caplog.text
+        write_trust(path, agents={}, workers={})
+        assert interceptor.keys == frozenset()
