@@ -121,14 +121,15 @@ class Agent:
         """Emit one call, whatever comes of it, and have the oracle check it."""
         args = self._args()
         context = self._builder.pre_tool_call(call_id="call", name="transfer", args=dict(args))
-        clock = asyncio.get_running_loop().time
-        began_s = clock()
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
         emission = Emission(
             self.casting.name, self._required, context, args, began_s, began_s + self.casting.longest_s
         )
         self._oracle.begin(emission)
+        loop.call_soon(_note_asked, emission)
         emission.record = await self._emitter.emit_unchecked(context)
-        emission.ended_s = clock()
+        emission.ended_s = loop.time()
         self._oracle.end(emission, self._emitter.take_records())
         return emission
 
@@ -142,3 +143,8 @@ class Agent:
         if chance.random() < self.oversize:
             args["note"] = "x" * OVERSIZE_BYTES
         return args
+
+
+def _note_asked(emission: Emission) -> None:
+    """Note that the loop runs again: what an emission does before it waits for anything is done."""
+    emission.asked_s = asyncio.get_running_loop().time()

@@ -72,7 +72,7 @@ class BendingConnection(Connection):
         self._interceptor = interceptor
         self._worker = worker
         self._chance = chance
-        self._others: deque[str] = deque(maxlen=8)
+        self._others: deque[Reply] = deque(maxlen=8)
         self._bend: Callable[[Reply], None] | None = None
         self._share = 0.0
 
@@ -86,7 +86,7 @@ class BendingConnection(Connection):
         if bend is None or not body or ".ans." not in subject or self._chance.random() >= self._share:
             return super().publish(subject, body, headers, reply)
         bend(Reply(subject, body, headers))
-        self._others.append(subject)
+        self._others.append(Reply(subject, body, headers))
 
     def _allow(self) -> bytes:
         label = forged("allow", self._interceptor, self._worker)
@@ -94,6 +94,10 @@ class BendingConnection(Connection):
 
     def _headed(self, reply: Reply, name: str, value: str) -> bytes:
         return envelope.encode({**envelope.parse(reply.headers).values, name: value})
+
+    @staticmethod
+    def _id_of(reply: Reply) -> str | None:
+        return envelope.parse(reply.headers).values.get(envelope.ID)
 
     def _late(self, reply: Reply) -> None:
         asyncio.get_running_loop().call_later(LATE_S, self._publish_if_up, reply)
@@ -112,10 +116,12 @@ class BendingConnection(Connection):
         super().publish(reply.subject, self._allow(), reply.headers)
 
     def _wrong_question(self, reply: Reply) -> None:
-        # The answer to this one goes out as the answer to another, which may be open still.
-        own, _, number = reply.subject.rpartition(".")
-        others = [*self._others, f"{own}.{int(number) + 1}", f"{own}.{int(number) - 1}"]
-        super().publish(self._chance.choice(others), self._allow(), reply.headers)
+        # The answer to this one goes out as the answer to another, which may be open still: not to a second
+        # attempt of the same question, which it would be an answer to.
+        own = self._id_of(reply)
+        others = [other.subject for other in self._others if self._id_of(other) != own]
+        subject = self._chance.choice(others) if others else f"{reply.subject}000"
+        super().publish(subject, self._allow(), reply.headers)
 
     def _wrong_id(self, reply: Reply) -> None:
         super().publish(reply.subject, self._allow(), self._headed(reply, envelope.ID, os.urandom(16).hex()))

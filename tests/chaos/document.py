@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
 from tests.chaos.report import Report
-
-_BEGIN: Final = "<!-- the soak's report begins -->"
-_END: Final = "<!-- the soak's report ends -->"
 
 _WIDTH: Final = 900
 _HEIGHT: Final = 260
@@ -20,28 +18,24 @@ _COLOURS: Final = (("permitted", "#4c9f70"), ("denied by decision", "#8a8fa3"), 
 
 
 def write_document(report: Report, folder: Path) -> None:
-    """Put *report* between its marks in ``chaos.md`` of *folder*, and its plot beside it as ``chaos.svg``."""
-    document = folder / "chaos.md"
-    before, _, rest = document.read_text("utf-8").partition(_BEGIN)
-    after = rest.partition(_END)[2]
-    document.write_text(f"{before}{_BEGIN}\n\n{as_markdown(report)}\n{_END}{after}", "utf-8")
+    """Put the tables of *report* into ``chaos.md`` of *folder*, and its plot beside it as ``chaos.svg``."""
+    put_section(folder, "totals", [("figure", "value"), *report.totals])
+    header = ("fault", "times", "denies", "by class", "back after, mean", "longest")
+    put_section(folder, "faults", [header, *report.rows()])
     (folder / "chaos.svg").write_text(as_svg(report), "utf-8")
 
 
-def as_markdown(report: Report) -> str:
-    """Return the tables of *report*."""
-    totals = [("figure", "value"), ("---", "---"), *report.totals]
-    faults = [
-        ("fault", "times", "denies", "by class", "back after, mean", "longest"),
-        ("---", "---:", "---:", "---", "---:", "---:"),
-        *report.rows(),
-    ]
-    began = f"`python -m tests.chaos --seed {report.seed} --emissions {report.planned}` on {report.machine}."
-    return "\n\n".join((began, _table(totals), _table(faults), "![Every second of the soak](chaos.svg)")) + "\n"
-
-
-def _table(rows: list[tuple[str, ...]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+def put_section(folder: Path, name: str, rows: Sequence[tuple[str, ...]]) -> None:
+    """Put a table, header first, between the marks of that *name* in ``chaos.md`` of *folder*."""
+    path = folder / "chaos.md"
+    begin, end = f"<!-- {name}: written by the run -->\n", f"<!-- {name}: end -->"
+    before, mark, rest = path.read_text("utf-8").partition(begin)
+    if not mark:
+        raise ValueError(f"{path} has no place for {name}")
+    header, *body = rows
+    lines = [header, tuple("---" for _ in header), *body]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    path.write_text(f"{before}{begin}\n{table}\n\n{end}{rest.partition(end)[2]}", "utf-8")
 
 
 def as_svg(report: Report) -> str:

@@ -56,6 +56,10 @@ class Faults:
                 worker.stop()
                 yield
                 worker.go_on()
+            case "rolling_restart":
+                for each in self._stage.fleet.workers.values():
+                    await each.replace()
+                yield
             case "worker_cut":
                 self._stage.worker_line.refusing = True
                 self._stage.worker_line.cut()

@@ -104,6 +104,13 @@ class WorkerProcess:
         """End the process with SIGTERM and return when it is gone."""
         await self._end(signal.SIGTERM)
 
+    async def replace(self) -> None:
+        """Start the next process, and once it serves drain this one, as a rolling restart does."""
+        old = self._process
+        await self.start()
+        if old is not None:
+            await _end(old, signal.SIGTERM)
+
     def check(self) -> None:
         """Count a process that has ended by itself; to be called where it should serve."""
         if self._process is None or self._process.returncode is not None:

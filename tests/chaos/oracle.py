@@ -35,6 +35,8 @@ class Emission(msgspec.Struct, eq=False):
     args: dict[str, Any]
     began_s: float
     deadline_s: float
+    #: When its first questions had been asked, or none were: the loop ran again then.
+    asked_s: float = 0.0
     ended_s: float = 0.0
     #: What ``emit_unchecked`` returned.
     record: InterceptionRecord | None = None
@@ -136,10 +138,15 @@ class Oracle:
         if over_s <= 0:
             return
         self.latest_with_stalls_s = max(self.latest_with_stalls_s, over_s)
-        over_s -= self.ticker.stalled_s(emission.deadline_s, emission.ended_s)
+        # A stall before the first question was asked makes its deadline come later; one at the deadline, its end.
+        over_s -= self.ticker.stalled_s(emission.began_s, emission.asked_s)
+        over_s -= self.ticker.stalled_s(max(emission.deadline_s, emission.asked_s), emission.ended_s)
         self.latest_s = max(self.latest_s, over_s)
         if over_s > TOLERANCE_S:
-            self.violate("emissions that outlive their deadline", f"{emission.agent} by {over_s * 1000:.0f} ms")
+            self.violate(
+                "emissions that outlive their deadline",
+                f"{emission.agent} {emission.number} by {over_s * 1000:.0f} ms",
+            )
 
     def _check_permit(self, emission: Emission, record: InterceptionRecord) -> None:
         proved: dict[str, Proof] = {}

@@ -6,14 +6,14 @@ import asyncio
 import random
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Final, Self
 
 from hookbus.server import EmbeddedServer
 from hookbus_client import BusEmitter
-from tests.chaos.agents import CASTINGS, Agent
+from tests.chaos.agents import CASTINGS, Agent, Casting
 from tests.chaos.causes import Causes
 from tests.chaos.faults import Faults
 from tests.chaos.fleet import Fleet
@@ -67,10 +67,18 @@ class Hanging(Exception):
 
 
 class Soak:
-    """Runs *plan* on *stage*. ``make_emitter`` makes the emitters under test."""
+    """Runs *plan* on *stage*, with agents of these *castings*. ``make_emitter`` makes the emitters under test."""
 
-    def __init__(self, stage: Stage, plan: Plan, *, make_emitter: Callable[..., BusEmitter] = BusEmitter) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        plan: Plan,
+        *,
+        castings: Sequence[Casting] = CASTINGS,
+        make_emitter: Callable[..., BusEmitter] = BusEmitter,
+    ) -> None:
         self._stage = stage
+        self._castings = castings
         self._plan = plan
         self._make_emitter = make_emitter
         self._enough = asyncio.Event()
@@ -96,7 +104,7 @@ class Soak:
     async def _agents(self) -> AsyncIterator[dict[str, Agent]]:
         async with AsyncExitStack() as stack:
             agents = {}
-            for casting in CASTINGS:
+            for casting in self._castings:
                 line = await stack.enter_async_context(Line(self._stage.server.port))
                 agent = Agent(
                     casting,
