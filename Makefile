@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check format lint types layers conformance wheel clean
+.PHONY: setup demo test check format lint types layers conformance chaos overload wheel clean
 
 setup: $(READY)
 
@@ -38,6 +38,12 @@ layers: setup
 conformance: setup
 	$(BIN)/python -m pytest tests/conformance \
 		--agent-hooks-harness tests.conformance.harness:BusHarness -rs
+
+chaos: setup
+	$(BIN)/python -m tests.chaos --seed $(or $(SEED),1) --emissions $(or $(EMISSIONS),100000)
+
+overload: setup
+	$(BIN)/python -m tests.chaos.overload
 
 wheel: setup
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
