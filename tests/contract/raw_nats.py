@@ -32,7 +32,13 @@ class RawNats:
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
         info = json.loads((await self._reader.readline()).removeprefix(b"INFO "))
         self.max_payload = info["max_payload"]
-        options = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1}
+        options: dict[str, object] = {
+            "verbose": False,
+            "pedantic": False,
+            "headers": True,
+            "no_responders": True,
+            "protocol": 1,
+        }
         if self._user is not None:
             options |= {"user": self._user, "pass": self._user}
         self._writer.write(b"CONNECT " + json.dumps(options).encode() + b"\r\n")

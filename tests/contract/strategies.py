@@ -74,7 +74,9 @@ def contexts(
 
 
 #: What may stand where something else belongs.
-ODD = st.sampled_from([None, True, 0, -1, 2**64, 0.5, "", "x", "host_error:x", [], {}, [1], ["x"], {"a": 1}, [{}]])
+ODD: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, 0, -1, 2**64, 0.5, "", "x", "host_error:x", [], {}, [1], ["x"], {"a": 1}, [{}]]
+)
 WORD = st.sampled_from(["", "x", "é", "\U0001f680", "a b", "host_error", "$target"])
 _NOTES = st.fixed_dictionaries(
     {},

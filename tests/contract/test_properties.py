@@ -9,10 +9,10 @@ from typing import Any
 
 import agent_hooks
 import pytest
-from agent_hooks import Decision, Verdict
+from agent_hooks import Decision, Transform, Verdict
 from agent_hooks import _core as core
 from agent_hooks._marshal import dumps
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hookbus import HeadersMalformed, OutOfDomain, Undecodable, codec, envelope, subjects
@@ -242,6 +242,7 @@ def test_a_transform_does_what_the_standard_s_own_does(
     context: dict[str, Any], place: tuple[Any, str], value: Any
 ) -> None:
     target, path = place
+    assume('[""]' not in path)
     context["target"] = target
     if context["interception_point"] == "pre_model_call":
         context["messages"] = target
@@ -256,10 +257,18 @@ def test_a_transform_does_what_the_standard_s_own_does(
         assert exact(context) == exact(expected)
 
 
+def test_an_empty_name_in_a_path_is_outside_the_grammar() -> None:
+    """Names have one character or more (§5.2, ``path-grammar.abnf``), but the standard's own core lets none by."""
+    context: dict[str, Any] = {"interception_point": "input", "target": {"": "old"}}
+    assert_refused("host_error:transform_invalid", transformed, context, Transform('$target[""]', "new"))
+    assert json.loads(core.apply_transform(dumps(context["target"]), '$target[""]', '"new"')) == {"": "new"}
+
+
 def assert_refused(reason: str, call: Callable[..., object], *arguments: object) -> None:
     """Assert that the call raises a refusal with this reserved reason."""
     with pytest.raises((NotAVerdict, TransformFailed)) as refused:
         call(*arguments)
+    assert isinstance(refused.value, NotAVerdict | TransformFailed)
     assert refused.value.reason.value == reason
 
 
