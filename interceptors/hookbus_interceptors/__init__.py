@@ -1,6 +1,6 @@
 """Workers: whatever answers for an interceptor, in a process of its own."""
 
-from hookbus_interceptors.current import CurrentQuestion, question
+from hookbus_interceptors.current import CurrentQuestion, decided_by, question
 from hookbus_interceptors.errors import (
     InterceptorHangs,
     InterceptorNotFound,
@@ -32,5 +32,6 @@ __all__ = [
     "before_provider_call",
     "before_tool_execution",
     "before_turn",
+    "decided_by",
     "question",
 ]

@@ -21,22 +21,34 @@ Context = dict[str, Any]
 Intercept = Callable[[Context], object]
 
 
-def intercept_of(interceptor: object) -> Intercept:
-    """Return what is to be called with a context: ``intercept``, or the object itself.
+def instance_of(interceptor: object) -> object:
+    """Return *interceptor*; a class stands for one object of it, made without arguments.
 
-    A class stands for one object of it, made without arguments. Raises :class:`NotAnInterceptor`.
+    Raises :class:`NotAnInterceptor`.
+    """
+    if not inspect.isclass(interceptor):
+        return interceptor
+    name = interceptor.__qualname__
+    if not callable(getattr(interceptor, "intercept", None)):
+        raise NotAnInterceptor(name, "the class has no method intercept")
+    try:
+        inspect.signature(interceptor).bind()
+    except TypeError:
+        file = hasattr(interceptor, "from_config")
+        why = "the class takes a configuration, --interceptor-config FILE" if file else "the class takes arguments"
+        raise NotAnInterceptor(name, why) from None
+    except ValueError:
+        pass  # a class without a signature to read says for itself what it takes
+    made: object = interceptor()
+    return made
+
+
+def intercept_of(interceptor: object) -> Intercept:
+    """Return what is to be called with a context: the object's ``intercept``, or the object itself.
+
+    Raises :class:`NotAnInterceptor`.
     """
     name = getattr(interceptor, "__qualname__", type(interceptor).__qualname__)
-    if inspect.isclass(interceptor):
-        if not callable(getattr(interceptor, "intercept", None)):
-            raise NotAnInterceptor(name, "the class has no method intercept")
-        try:
-            inspect.signature(interceptor).bind()
-        except TypeError:
-            raise NotAnInterceptor(name, "the class takes arguments") from None
-        except ValueError:
-            pass  # a class without a signature to read says for itself what it takes
-        interceptor = interceptor()
     method = getattr(interceptor, "intercept", None)
     if callable(method):
         return method  # type: ignore[no-any-return]  # whatever it returns is judged when it has returned

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 import hookbus
-from hookbus_interceptors.loading import load
+from hookbus_interceptors.loading import configured, load
 from hookbus_interceptors.worker import Worker
 
 #: What the interceptor's own threads and atexit handlers may take once the worker has ended.
@@ -36,6 +36,10 @@ def run(
     name: Annotated[str, typer.Option(help="The interceptor's name, which agents ask by.")],
     point: Annotated[list[str] | None, typer.Option(help="A point to serve; repeat it. [default: all]")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions at a time; one more is busy.")] = 64,
+    interceptor_config: Annotated[
+        Path | None, typer.Option(help="The interceptor's own TOML file, reloaded whenever it changes.")
+    ] = None,
+    table: Annotated[str, typer.Option(help="The table of that file, dotted. [default: all of it]")] = "",
     policy_version: Annotated[str | None, typer.Option(help="Shown on every answer.")] = None,
     skew_ms: Annotated[int, typer.Option(min=0, help="How far agents' clocks may be behind.")] = 0,
     url: Annotated[str | None, typer.Option(help="NATS servers, with commas. [env: HOOKBUS_URL]")] = None,
@@ -49,11 +53,14 @@ def run(
     the worker could not serve or could not go on.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    interceptor = load(target)
+    if interceptor_config is not None:
+        interceptor = configured(interceptor, interceptor_config, table)
     bus = hookbus.connect(url, tenant=tenant, creds=creds, config=config, name=f"hookbus worker {name}")
     try:
         made = Worker(
             bus,
-            load(target),
+            interceptor,
             name=name,
             points=point or (),
             concurrency=concurrency,

@@ -32,6 +32,8 @@ class CurrentQuestion(msgspec.Struct, frozen=True):
 
 
 CURRENT: Final = contextvars.ContextVar[CurrentQuestion]("hookbus_question")
+#: Which version of the policy decides it; None where nobody says.
+POLICY: Final = contextvars.ContextVar[str | None]("hookbus_policy", default=None)
 
 
 def question() -> CurrentQuestion:
@@ -43,3 +45,23 @@ def question() -> CurrentQuestion:
     if current is None:
         raise NotAsked
     return current
+
+
+def decided_by(policy_version: str) -> None:
+    """Say which version of the policy decides the question that the caller is answering, for ``Hb-Policy``.
+
+    It wins over the interceptor's ``policy_version``. Raises :class:`NotAsked` outside a question.
+    """
+    question()
+    POLICY.set(header_text(policy_version))
+
+
+def header_text(policy_version: object) -> str | None:
+    """Return *policy_version* if it is None or can stand in a header as it is; raise ValueError otherwise."""
+    if policy_version is None or (
+        isinstance(policy_version, str)
+        and policy_version.isprintable()
+        and policy_version.strip() == policy_version
+    ):
+        return policy_version
+    raise ValueError("a policy version is one line of printable text without blanks around it")

@@ -19,7 +19,7 @@ import msgspec
 from hookbus import BodyTooLarge, BusDown, Connection, Message, envelope, signing, subjects
 from hookbus_interceptors import intake
 from hookbus_interceptors.calling import Call, Calling
-from hookbus_interceptors.current import CURRENT, CurrentQuestion
+from hookbus_interceptors.current import CURRENT, POLICY, CurrentQuestion, header_text
 from hookbus_interceptors.intake import Refused
 from hookbus_interceptors.service import Tally
 from hookbus_interceptors.stalls import Stalls
@@ -55,10 +55,12 @@ class _Addressee(NamedTuple):
 class _Running:
     """A question that is being answered."""
 
-    __slots__ = ("addressee", "began_s", "call", "deadline_s", "tally", "timer")
+    __slots__ = ("addressee", "began_s", "call", "deadline_s", "tally", "timer", "variables")
 
     call: Call
     timer: asyncio.TimerHandle
+    #: What the interceptor's code sees and may set: the question, and the version of the policy that decides it.
+    variables: contextvars.Context
 
     def __init__(self, addressee: _Addressee, tally: Tally, deadline_s: float, began_s: float) -> None:
         self.addressee = addressee
@@ -70,6 +72,7 @@ class _Running:
 class Dispatch:
     """Takes questions, has the interceptor called, and answers, within *limits*.
 
+    ``policy_version()`` is asked whenever a question starts, in the question's own variables.
     ``on_hanging(calls)`` is called when as many calls hang as there are slots.
     """
 
@@ -81,6 +84,7 @@ class Dispatch:
         *,
         interceptor: str,
         headers: Mapping[str, str],
+        policy_version: Callable[[], object],
         tallies: Mapping[str, Tally],
         limits: Limits,
         repeat_aware: bool,
@@ -91,6 +95,7 @@ class Dispatch:
         self._stalls = stalls
         self._interceptor = interceptor
         self._headers = dict(headers)
+        self._policy_version = policy_version
         self._tallies = tallies
         self._limits = limits
         self._on_hanging = on_hanging
@@ -112,6 +117,14 @@ class Dispatch:
         self._cut_short = True
         for running in list(self._running):
             self._abandon(running)
+
+    @property
+    def policy_version(self) -> str:
+        """The version that a question which starts now is answered by; empty where nobody can say."""
+        try:
+            return header_text(self._policy_version()) or self._headers.get(envelope.POLICY, "")
+        except Exception:  # noqa: BLE001  # whatever it raises, the questions themselves say so
+            return ""
 
     # ---- in ----------------------------------------------------------------------------------------
 
@@ -164,12 +177,22 @@ class Dispatch:
         self._start(_Running(addressee, tally, deadline, now), question, context)
 
     def _start(self, running: _Running, question: CurrentQuestion, context: dict[str, Any]) -> None:
-        variables = contextvars.copy_context()
-        variables.run(CURRENT.set, question)
+        running.variables = variables = contextvars.copy_context()
+        try:
+            variables.run(self._set_out, question)
+        except Exception as error:  # noqa: BLE001  # a version that cannot be told is the interceptor's failure
+            logger.warning("policy_version raised %s%s", envelope.type_name(error), _place(error))
+            return self._refuse(
+                running.addressee, running.tally, Refused(intake.RAISED, envelope.type_name(error))
+            )
         self._running.add(running)
         self._quiet.clear()
         running.timer = self._loop.call_at(running.deadline_s, self._abandon, running)
         running.call = self._calling.start(context, variables, lambda outcome: self._end(running, outcome))
+
+    def _set_out(self, question: CurrentQuestion) -> None:
+        CURRENT.set(question)
+        POLICY.set(header_text(self._policy_version()))
 
     # ---- out ---------------------------------------------------------------------------------------
 
@@ -207,17 +230,20 @@ class Dispatch:
             self._quiet.set()
 
     def _answer(self, running: _Running, outcome: Outcome) -> None:
-        elapsed = {envelope.ELAPSED_US: str(round((self._loop.time() - running.began_s) * 1e6))}
+        more = {envelope.ELAPSED_US: str(round((self._loop.time() - running.began_s) * 1e6))}
+        version = running.variables.get(POLICY)
+        if version is not None:
+            more[envelope.POLICY] = version
         if outcome.error is not None:
             name = envelope.type_name(outcome.error)
             logger.warning("the interceptor raised %s%s", name, _place(outcome.error))
-            return self._refuse(running.addressee, running.tally, Refused(intake.RAISED, name), elapsed)
+            return self._refuse(running.addressee, running.tally, Refused(intake.RAISED, name), more)
         try:
-            self._send(running.addressee, outcome.body, elapsed)
+            self._send(running.addressee, outcome.body, more)
         except BodyTooLarge as error:
             logger.warning("an answer of %d bytes exceeds %d", error.size_bytes, error.limit_bytes)
             too_large = Refused(intake.RAISED, "AnswerTooLarge")
-            self._refuse(running.addressee, running.tally, too_large, elapsed)
+            self._refuse(running.addressee, running.tally, too_large, more)
         except BusDown:
             running.tally.data["unsent"] += 1
         else:

@@ -3,6 +3,7 @@
 HookbusError (hookbus)
 ├── InterceptorNotFound    ``package.module:attr`` names nothing that can be imported
 ├── NotAnInterceptor       the object has no ``intercept`` and cannot be called
+├── NotConfigurable        the object has no ``from_config``
 ├── SubscriptionRefused    the server does not permit this worker's subscription
 ├── InterceptorHangs       as many calls hang as the worker has slots
 └── NotAsked               ``question()`` outside a question
@@ -33,6 +34,17 @@ class NotAnInterceptor(HookbusError, TypeError):
         super().__init__(
             f"{type_name} is not an interceptor: {why}; give a function of one context, an object with "
             "intercept(context), or a class of such objects that takes no arguments"
+        )
+
+
+class NotConfigurable(HookbusError, TypeError):
+    """The object of type ``type_name`` takes no configuration file."""
+
+    def __init__(self, type_name: str) -> None:
+        self.type_name = type_name
+        super().__init__(
+            f"{type_name} takes no configuration: it has no from_config(path, table); "
+            "leave --interceptor-config out, or name a class that has one"
         )
 
 

@@ -6,8 +6,9 @@ import importlib
 import os
 import sys
 from functools import reduce
+from pathlib import Path
 
-from hookbus_interceptors.errors import InterceptorNotFound
+from hookbus_interceptors.errors import InterceptorNotFound, NotConfigurable
 
 
 def load(target: str) -> object:
@@ -34,3 +35,15 @@ def load(target: str) -> object:
     except AttributeError:
         raise InterceptorNotFound(target, f"the module {module_name!r} has no {path!r}") from None
     return found
+
+
+def configured(interceptor: object, path: Path, table: str = "") -> object:
+    """Return what *interceptor* makes of the configuration at *path*: ``interceptor.from_config(path, table)``.
+
+    Raises :class:`NotConfigurable` when it has no ``from_config``, and whatever that raises.
+    """
+    from_config = getattr(interceptor, "from_config", None)
+    if not callable(from_config):
+        raise NotConfigurable(getattr(interceptor, "__qualname__", type(interceptor).__qualname__))
+    made: object = from_config(path, table)
+    return made

@@ -50,7 +50,7 @@ class Service:
     """One worker's answers to ``$SRV.PING``, ``INFO`` and ``STATS``, for all, by its name, and by its id.
 
     They go to an inbox and nowhere else: a worker publishes to no subject that somebody else has chosen
-    (contract, section 1).
+    (contract, section 1). ``metadata()`` is asked for every answer.
     """
 
     def __init__(
@@ -59,11 +59,12 @@ class Service:
         *,
         name: str,
         id: str,
-        metadata: Mapping[str, str],
+        metadata: Callable[[], Mapping[str, str]],
         tallies: Sequence[Tally],
     ) -> None:
         self._connection = connection
-        self._identity = {"name": name, "id": id, "version": semantic_version(), "metadata": dict(metadata)}
+        self._names = {"name": name, "id": id, "version": semantic_version()}
+        self._metadata = metadata
         self._tallies = tallies
         self._started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         self.patterns = [f"$SRV.{verb}{which}" for verb in _VERBS for which in ("", f".{name}", f".{name}.{id}")]
@@ -82,6 +83,10 @@ class Service:
         except (BusDown, BodyTooLarge):
             # Whoever asked asks again; nothing waits for this answer.
             return
+
+    @property
+    def _identity(self) -> dict[str, object]:
+        return {**self._names, "metadata": dict(self._metadata())}
 
     def _ping(self) -> dict[str, object]:
         return {"type": f"{_TYPE}ping_response", **self._identity}

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Final, Self
 
@@ -14,7 +15,7 @@ from agent_hooks import InterceptionPoint
 
 from hookbus import Connection, HookbusError, envelope, subjects
 from hookbus.connection import Serving
-from hookbus_interceptors.calling import Calling, intercept_of
+from hookbus_interceptors.calling import Calling, instance_of, intercept_of
 from hookbus_interceptors.dispatch import Dispatch, Limits
 from hookbus_interceptors.errors import InterceptorHangs, SubscriptionRefused
 from hookbus_interceptors.service import Service, Tally
@@ -37,10 +38,14 @@ class Worker:
     *interceptor* is a function of a context, an object with ``intercept(context)`` or a class of such objects;
     one that is not a coroutine function runs in threads. *points* are the interception points to serve, none for
     those of the interceptor's own ``points``, or all. At most *concurrency* questions run at a time; one more is
-    answered ``429`` at once. *policy* is the version of the policy, which answers carry. ``default_budget_s`` is
-    for questions that name no budget; ``skew_allowance_s`` is how far an agent's clock may be behind this one
-    before its questions count as expired. Whatever the clocks say, a question also expires by its budget as
-    counted here.
+    answered ``429`` at once. ``default_budget_s`` is for questions that name no budget; ``skew_allowance_s`` is
+    how far an agent's clock may be behind this one before its questions count as expired. Whatever the clocks
+    say, a question also expires by its budget as counted here.
+
+    Answers carry the version of the policy: the interceptor's ``policy_version`` as it is when the question
+    starts, or what the interceptor then tells :func:`decided_by`, and *policy* where it says neither. An
+    interceptor's ``lifespan(connection)``, an async context manager, is entered before the worker serves and left
+    when it has drained.
 
     Where the connection has a trust file, only questions signed by a key of their agent are answered, and each
     id once until it expires, unless the interceptor says ``repeat_aware = True`` of itself because it tells a
@@ -74,11 +79,12 @@ class Worker:
         #: Which worker this is, as answers (``Hb-Worker``) and ``$SRV`` show it.
         self.id = secrets.token_hex(8)
         self._connection = connection
+        self._interceptor = interceptor = instance_of(interceptor)
         self._intercept = intercept_of(interceptor)
         self._token = subjects.token(name)
         self._limits = Limits(concurrency, round(default_budget_s * 1000), round(skew_allowance_s * 1000))
         self._headers = {envelope.INTERCEPTOR: self._token, envelope.WORKER: self.id}
-        if policy is not None:
+        if policy is not None and self._policy_version() is None:
             self._headers[envelope.POLICY] = policy
         envelope.encode(self._headers)
         self._repeat_aware = getattr(interceptor, "repeat_aware", False) is True
@@ -103,6 +109,9 @@ class Worker:
         """Where second attempts for this very worker come in."""
         tenant = self._connection.settings.tenant
         return [subjects.directed(tenant, self._token, point, "*", self.id) for point in self._tallies]
+
+    def _policy_version(self) -> object:
+        return getattr(self._interceptor, "policy_version", None)
 
     def _tally(self, point: str) -> Tally:
         subject = subjects.questions(self._connection.settings.tenant, self._token, point)
@@ -149,6 +158,7 @@ class Worker:
             self._stalls,
             interceptor=self._token,
             headers=self._headers,
+            policy_version=self._policy_version,
             tallies=self._tallies,
             limits=self._limits,
             repeat_aware=self._repeat_aware,
@@ -158,11 +168,15 @@ class Worker:
             self._connection,
             name=self._token,
             id=self.id,
-            metadata=self._metadata(),
+            metadata=self._metadata,
             tallies=self.tallies,
         )
         self._servings: tuple[Serving, ...] = ()
+        self._held = AsyncExitStack()
         try:
+            lifespan = getattr(self._interceptor, "lifespan", None)
+            if lifespan is not None:
+                await self._held.enter_async_context(lifespan(self._connection))
             self._servings = (
                 self._connection.serve(
                     self.subjects,
@@ -198,6 +212,7 @@ class Worker:
             await self._cut_short()
             raise
         self._end()
+        await self._held.aclose()
         if self._error is not None:
             raise self._error
 
@@ -208,6 +223,8 @@ class Worker:
             # Or the server goes on giving questions to this process instead of to another worker.
             for serving in self._servings:
                 await serving.drain(timeout_s=ROUND_TRIP_S)
+        # Outside of the scope above: the interceptor may have task groups of its own open.
+        await self._held.aclose()
 
     def _end(self) -> None:
         self._stalls.close()
@@ -218,7 +235,7 @@ class Worker:
             "hb-contract": envelope.VERSION,
             "hb-interceptor": self.name,
             "hb-tenant": self._connection.settings.tenant,
-            "hb-policy": self._headers.get(envelope.POLICY, ""),
+            "hb-policy": self._dispatch.policy_version,
         }
 
 

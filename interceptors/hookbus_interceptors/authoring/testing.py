@@ -34,8 +34,8 @@ from agent_hooks.path import PathError, apply
 from hookbus import Undecodable, codec
 from hookbus.codec import Json
 from hookbus.subjects import token
-from hookbus_interceptors.calling import Calling, intercept_of
-from hookbus_interceptors.current import CURRENT, CurrentQuestion
+from hookbus_interceptors.calling import Calling, instance_of, intercept_of
+from hookbus_interceptors.current import CURRENT, POLICY, CurrentQuestion, header_text
 from hookbus_interceptors.threads import Outcome, Threads
 
 R = TypeVar("R")
@@ -114,8 +114,8 @@ class Questions(ABC, Generic[R]):
     """A question of each point; every one takes the fields of :class:`Envelope` as keywords."""
 
     def __init__(self, interceptor: object, *, timeout_s: float = 5.0) -> None:
-        self._interceptor = interceptor
-        self._intercept = intercept_of(interceptor)
+        self._interceptor = instance_of(interceptor)
+        self._intercept = intercept_of(self._interceptor)
         self._timeout_s = timeout_s
         self._builders: dict[tuple[str, str], AgentContextBuilder] = {}
 
@@ -232,8 +232,7 @@ class Questions(ABC, Generic[R]):
             deadline_s=loop.time() + self._timeout_s,
         )
         variables = contextvars.copy_context()
-        variables.run(CURRENT.set, question)
-        version = variables.run(lambda: getattr(self._interceptor, "policy_version", None))
+        variables.run(self._set_out, question)
         threads = Threads(loop, "test client")
         ended: asyncio.Future[Outcome] = loop.create_future()
         call = Calling(self._intercept, loop, threads).start(
@@ -243,6 +242,7 @@ class Questions(ABC, Generic[R]):
             done, _ = await asyncio.wait([ended], timeout=self._timeout_s)
         finally:
             threads.close()
+        version = variables.get(POLICY)
         if not done:
             call.abandon()
             return Answer(Verdict.host_error(HostError.INTERCEPTOR_TIMEOUT), context["target"], version)
@@ -252,6 +252,10 @@ class Questions(ABC, Generic[R]):
             return Answer(failed, context["target"], version, outcome.error)
         verdict, target = _judge(outcome.body, context)
         return Answer(verdict, target, version)
+
+    def _set_out(self, question: CurrentQuestion) -> None:
+        CURRENT.set(question)
+        POLICY.set(header_text(getattr(self._interceptor, "policy_version", None)))
 
 
 class TestClient(Questions[Answer]):
