@@ -184,6 +184,32 @@ async def test_d12_an_outcome_outside_the_three_is_a_failed_resolver() -> None:
     assert ours.verdict.reason == "host_error:approval_resolver_failed"
 
 
+async def test_d13_a_name_that_json_escapes_is_a_name_like_any_other() -> None:
+    theirs, ours = await both({"decision": "allow"}, context={**tool_call(), "é": 1})
+    assert theirs.verdict.reason == "host_error:context_invalid"
+    assert ours.proceeds
+
+
+async def test_d14_an_integer_outside_the_projection_does_not_count() -> None:
+    def beside(name: str) -> dict[str, Any]:
+        context = tool_call()
+        return {**context, "agent": {**context["agent"], name: 1, "n": 2**60}}
+
+    theirs, ours = await both({"decision": "allow"}, context=beside("e"))
+    assert theirs.proceeds
+    assert ours.proceeds
+    theirs, ours = await both({"decision": "allow"}, context=beside("é"))
+    assert theirs.verdict.reason == "host_error:context_invalid"
+    assert ours.proceeds
+
+
+async def test_d15_an_empty_member_is_outside_the_grammar() -> None:
+    empty = {"decision": "transform", "transform": {"path": '$target[""]', "value": 1}}
+    theirs, ours = await both(empty, context=tool_call({"": 0}))
+    assert theirs.proceeds
+    assert ours.verdict.reason == "host_error:transform_invalid"
+
+
 def test_every_divergence_is_listed_and_has_its_test() -> None:
     listed = set(re.findall(r"^\| D(\d+) \|", DOCUMENT.read_text("utf-8"), re.MULTILINE))
     tested = {name[6:].split("_")[0] for name in globals() if re.match(r"test_d\d+_", name)}
