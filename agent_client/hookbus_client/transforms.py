@@ -10,7 +10,8 @@ from agent_hooks import AgentContext, HostError, InterceptionPoint, Transform
 from hookbus import HookbusError, codec
 
 _ROOTS: Final = ("$target", "$policy_target")
-_SEGMENT: Final = re.compile(r'\.([A-Za-z0-9_-]+)|\[([0-9]+)\]|\["([A-Za-z0-9_-]+)"\]')
+# Zeros in front count for nothing, and no list is as long as 19 digits say; Python reads 4,300 digits at most.
+_SEGMENT: Final = re.compile(r'\.([A-Za-z0-9_-]+)|\[0*([0-9]{1,18})\]|\["([A-Za-z0-9_-]+)"\]')
 
 #: Where the target stands a second time at each point (§4.3).
 _ALIASES: Final[dict[InterceptionPoint, tuple[str, ...]]] = {
