@@ -199,10 +199,13 @@ def frames_of(subject: str, reply: str, headers: bytes, body: bytes) -> tuple[by
 
 
 def without_secrets(url: str) -> str:
-    """Return *url* without a user name and password."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    return f"{parts.scheme}://{host}:{parts.port or 4222}"
+    """Return *url* without a user name and password; never raises."""
+    try:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.hostname or ''}:{parts.port or 4222}"
+    except ValueError:
+        # A server may tell of others at addresses that are none.
+        return "an address that is not host:port"
 
 
 def _options(url: str, creds: Path | None, ca: Path | None) -> dict[str, Any]:

@@ -66,9 +66,8 @@ class Settings(BaseSettings):
         urls = [part.strip() for part in value.split(",") if part.strip()]
         if not urls:
             raise ValueError("name at least one server, for example nats://127.0.0.1:4222")
-        for url in urls:
-            if urlsplit(url).scheme not in ("nats", "tls"):
-                raise ValueError("servers are written nats://host:port or tls://host:port")
+        if not all(map(_is_server, urls)):
+            raise ValueError("servers are written nats://host:port or tls://host:port")
         return ",".join(urls)
 
     @field_validator("tenant")
@@ -81,7 +80,11 @@ class Settings(BaseSettings):
     @field_validator(*_PATHS)
     @classmethod
     def _exists(cls, value: Path | None) -> Path | None:
-        if value is not None and not value.is_file():
+        try:
+            found = value is None or value.is_file()
+        except OSError:
+            raise ValueError("names a file that cannot be looked at") from None
+        if not found:
             raise ValueError("names a file that does not exist")
         return value
 
@@ -101,6 +104,15 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Keywords, then the environment; :func:`read_settings` adds the file below both."""
         return init_settings, env_settings
+
+
+def _is_server(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("nats", "tls") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        # Its message quotes what stands in the place of the host or the port, which may be a password.
+        return False
 
 
 def read_settings(config: str | os.PathLike[str] | None = None, **keywords: Any) -> Settings:
@@ -141,7 +153,8 @@ def _read_file(path: Path) -> dict[str, Any]:
             f"the settings file {path} cannot be read ({type(error).__name__}); "
             f"correct {FILE_VARIABLE} or the config argument"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
+        # Not only TOMLDecodeError: more digits or levels than Python reads come out as they are.
         raise SettingsInvalid(f"the settings file {path} is not TOML") from None
     for name in _PATHS:
         if isinstance(written.get(name), str):

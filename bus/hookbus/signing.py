@@ -50,11 +50,15 @@ class Signer:
     def from_file(cls, path: Path) -> Signer:
         """Return the signer whose nkey seed stands in the file *path*; raise :class:`SettingsInvalid`."""
         try:
-            return cls(path.read_text("ascii").strip().encode("ascii"))
+            signer = cls(path.read_text("ascii").strip().encode("ascii"))
         except OSError as error:
             raise SettingsInvalid(f"the signing key {path} cannot be read ({type(error).__name__})") from None
         except (ValueError, nkeys.NkeysError):
             raise SettingsInvalid(f"the file {path} holds no nkey seed; `hookbus auth init` writes one") from None
+        if not is_public_key(signer.key):
+            # What the key of an account or a server signs, nobody accepts.
+            raise SettingsInvalid(f"the nkey seed in {path} is not that of a user (SU…)")
+        return signer
 
     def sign(self, data: bytes) -> str:
         """Return the signature of *data* as it stands in ``Hb-Signature``."""
@@ -202,7 +206,8 @@ def read_trust(path: Path) -> Trust:
         written = msgspec.convert(tomllib.loads(path.read_text("utf-8")), _WrittenTrust)
     except OSError as error:
         raise SettingsInvalid(f"the trust file {path} cannot be read ({type(error).__name__})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError):
+    except (ValueError, RecursionError, msgspec.ValidationError):
+        # Not only TOMLDecodeError: more digits or levels than Python reads come out as they are.
         raise SettingsInvalid(
             f"the trust file {path} is not TOML with [agents] and [workers] tables of public keys"
         ) from None
