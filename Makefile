@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check format lint types layers conformance chaos overload wheel clean
+.PHONY: setup demo test check format lint types layers conformance chaos overload bench wheel clean
 
 setup: $(READY)
 
@@ -12,7 +12,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable ".[agent,agent-framework,demo]" --group test --group check
+		--editable ".[agent,agent-framework,bench,demo]" --group test --group check
 	touch $@
 
 demo: setup
@@ -44,6 +44,10 @@ chaos: setup
 
 overload: setup
 	$(BIN)/python -m tests.chaos.overload
+
+bench: setup
+	mkdir -p build
+	$(BIN)/hookbus bench --json build/bench.json --plot build/bench.svg --document docs/performance.md
 
 wheel: setup
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
