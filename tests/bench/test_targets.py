@@ -96,7 +96,8 @@ def test_the_picture_has_a_line_for_each_contender_through_its_points() -> None:
     run = run_of({(case, who): 50.0 for case in sizes for who in (Contender.BUS, Contender.SDK)})
     root = ElementTree.fromstring(plot.svg(plot.charts(run)))
     lines = [line.attrib["points"].split() for line in root.iter("{http://www.w3.org/2000/svg}polyline")]
-    assert [len(points) for points in lines] == [len(SIZES), len(SIZES)]
+    # By size, and by callers, where one of the places was measured.
+    assert [len(points) for points in lines] == [len(SIZES), len(SIZES), 1, 1]
     assert {NAMES[Contender.BUS], NAMES[Contender.SDK]} <= {text.text for text in root.iter() if text.text}
 
 
