@@ -80,7 +80,7 @@ class Source:
         try:
             configuration = model.model_validate(document, context=self)
         except ValidationError as error:
-            raise ConfigurationInvalid(self.path, _explain(error)) from None
+            raise ConfigurationInvalid(self.path, explain(error)) from None
         return Loaded(configuration, version_of(configuration))
 
     def text_beside(self, name: str) -> str:
@@ -136,7 +136,8 @@ def _bytes_of(path: Path) -> bytes | None:
         return None
 
 
-def _explain(error: ValidationError) -> str:
+def explain(error: ValidationError) -> str:
+    """Return which settings are wrong and what would be right; no value of any."""
     problems = []
     for problem in error.errors(include_input=False, include_url=False, include_context=False):
         name = ".".join(str(part) for part in problem["loc"]) or "the table"

@@ -1,0 +1,1 @@
+"""``hookbus interceptor new``: an interceptor to begin with, its test and its configuration."""
