@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check format lint types layers conformance chaos overload bench wheel clean
+.PHONY: setup demo test check format lint types layers conformance chaos fuzz overload bench wheel clean
 
 setup: $(READY)
 
@@ -41,6 +41,10 @@ conformance: setup
 
 chaos: setup
 	$(BIN)/python -m tests.chaos --seed $(or $(SEED),1) --emissions $(or $(EMISSIONS),100000)
+
+# CASES=1000000 SEED=1 are the defaults; a failure names the case by which it is repeated.
+fuzz: setup
+	$(BIN)/python -m tests.fuzz --cases $(or $(CASES),1000000) --seed $(or $(SEED),1)
 
 overload: setup
 	$(BIN)/python -m tests.chaos.overload
