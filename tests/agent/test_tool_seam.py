@@ -255,3 +255,17 @@ def _terminating(interceptor: Any) -> BusEmitter:
     emitter = BusEmitter.from_declaration_value(document, registry)
     assert isinstance(emitter, BusEmitter)
     return emitter
+
+
+async def test_interceptors_of_a_tool_call_see_the_conversation_up_to_it_and_how_the_tool_is_declared() -> None:
+    till, rules = Till(), Rules()
+    model = ScriptedModel(calls(("pay", {"amount": 100})), calls(("pay", {"amount": 7})), says("done"))
+    await agent(model, rules, tools=[till.pay], instructions="Be careful.").run("Pay")
+    first, second = rules.at("pre_tool_call")
+    assert [message["role"] for message in first["messages"]] == ["system", "user", "assistant"]
+    assert first["messages"][1] == {"role": "user", "content": "Pay"}
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+    assert [message["content"] for message in second["messages"] if message["role"] == "tool"] == ["paid"]
+    assert second["messages"][-1]["tool_calls"][0]["id"] == second["tool_call"]["id"]
+    assert [tool["name"] for tool in second["tools"]] == ["pay"]
+    assert "amount" in second["tools"][0]["schema"]["properties"]

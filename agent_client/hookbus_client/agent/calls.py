@@ -26,16 +26,23 @@ class ToolCalls:
     The steps of a call: the verdict at ``pre_tool_call`` → ``before_tool_execution`` on the
     arguments it left → the tool → ``after_tool_execution`` → the verdict at ``post_tool_call`` →
     what the model reads. A call of a tool that does not exist, or without readable arguments, is
-    no invocation: it is emitted at neither point and answered with an error text.
+    no invocation: it is emitted at neither point and answered with an error text. *messages* is the
+    conversation up to the calls; ``pre_tool_call`` shows it, and how the called tool is declared (§4.5).
     """
 
     def __init__(
-        self, definition: Definition, emissions: Emissions, tell: Callable[..., None], sources: Labels
+        self,
+        definition: Definition,
+        emissions: Emissions,
+        tell: Callable[..., None],
+        sources: Labels,
+        messages: Sequence[dict[str, Any]],
     ) -> None:
         self._definition = definition
         self._emissions = emissions
         self._tell = tell
         self._sources = sources
+        self._messages = [{"content": None, **message} for message in messages]
 
     async def execute(self, calls: Sequence[ToolCall], request_id: str) -> list[Entry]:
         """Return one tool message per call, in the order of *calls*, run concurrently (§12.2).
@@ -73,11 +80,14 @@ class ToolCalls:
         if call.unparsed is not None:
             text = f"The arguments of {call.name} were not one plain JSON object. Call it again."
             return await self._unrun({**view, UNPARSED: call.unparsed}, text)
-        fields = {"call_id": call.id, "name": call.name}
+        fields: dict[str, Any] = {"call_id": call.id, "name": call.name}
         once = (request_id, call.id)
         point = InterceptionPoint.PRE_TOOL_CALL
         try:
-            permitted = await self._emissions.emit(point, *once, sources=self._sources, args=call.args, **fields)
+            beside = {"messages": self._messages, "tools": [tool.to_context()]}
+            permitted = await self._emissions.emit(
+                point, *once, sources=self._sources, beside=beside, args=call.args, **fields
+            )
             if not isinstance(permitted.target, dict):
                 self._emissions.host_failure(point, type(permitted.target).__name__)
         except InterceptionBlocked as blocked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -75,12 +75,21 @@ class Emissions:
         self._namespaces = tuple(namespaces)
         self._emitted: set[tuple[InterceptionPoint, tuple[str, ...]]] = set()
 
-    async def emit(self, point: InterceptionPoint, /, *once: str, sources: Labels = (), **fields: Any) -> Passage:
+    async def emit(
+        self,
+        point: InterceptionPoint,
+        /,
+        *once: str,
+        sources: Labels = (),
+        beside: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> Passage:
         """Emit *point* and return what may proceed. Raises :class:`agent_hooks.InterceptionBlocked`.
 
-        *fields* are those of the builder's method of the same name. *once* names the call: a
-        second emission for it raises :class:`PointRepeated`. A context that cannot be built is
-        recorded and blocked (§6.3); in ``evaluate_only`` it is recorded and passes.
+        *fields* are those of the builder's method of the same name; *beside* are optional fields that stand
+        beside them (§4.5). *once* names the call: a second emission for it raises :class:`PointRepeated`. A
+        context that cannot be built is recorded and blocked (§6.3); in ``evaluate_only`` it is recorded and
+        passes.
         """
         if once:
             if (point, once) in self._emitted:
@@ -88,6 +97,7 @@ class Emissions:
             self._emitted.add((point, once))
         try:
             context = self._context(point, sources, project(fields))
+            context.update(project(dict(beside or {})))
         except Unprojectable as failure:
             self.host_failure(point, failure.type_name)
             return Passage(self._context(point, (), fields)["target"])

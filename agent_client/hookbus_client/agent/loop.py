@@ -120,7 +120,7 @@ class Run:
                 return
             assistant = Entry(answer.response.to_message(), answer.labels)
             self._entries.append(assistant)
-            calls = ToolCalls(definition, emissions, self._tell, answer.labels)
+            calls = ToolCalls(definition, emissions, self._tell, answer.labels, self._messages())
             self._entries += await calls.execute(answer.response.local_calls, request_id)
             if definition.durable == "model_call":
                 await self._persist()
@@ -148,7 +148,7 @@ class Run:
         definition, emissions = self._definition, self._emissions
         messages = await definition.hooks.messages_to_send(self._messages())
         sources = union(*(entry.labels for entry in self._past + self._entries))
-        fields = {"model_id": definition.model.id, "request_id": request_id}
+        fields: dict[str, Any] = {"model_id": definition.model.id, "request_id": request_id}
         point = InterceptionPoint.PRE_MODEL_CALL
         passage = await emissions.emit(
             point,

@@ -39,7 +39,7 @@ class Mediation:
         self.response: ModelResponse | None = None
         self.labels = sources
         self._emissions = emissions
-        self._fields = {"model_id": model_id, "request_id": request_id}
+        self._fields: dict[str, Any] = {"model_id": model_id, "request_id": request_id}
         self._released = ""
 
     async def segments(self, chunks: AsyncIterator[Chunk]) -> AsyncGenerator[str, None]:
