@@ -20,7 +20,7 @@ def note(embedded_note: faults.Note) -> faults.Note:
     return lambda fault, came_to, back_after_s: embedded_note(f"{fault}, in a container", came_to, back_after_s)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def container() -> Iterator[ContainerServer]:
     try:
         name = image()
