@@ -30,7 +30,7 @@ class Configuration(BaseModel):
     """The settings of one interceptor; a subclass has a field for each. Frozen; unknown settings are refused.
 
     Numbers are finite: a threshold that is NaN would switch its rule off. Secrets are ``SecretStr``, or named by a
-    file or a variable; they do not enter the version.
+    file or a variable; their values do not enter the version.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

@@ -174,11 +174,13 @@ class Context:
     @property
     def point(self) -> InterceptionPoint:
         """The interception point."""
-        return InterceptionPoint(self.raw["interception_point"])
+        return self.block("interception_point", InterceptionPoint)
 
     @property
     def target(self) -> Json:
         """What a transform replaces (§4.3): at each point the block that its view names, or the heart of it."""
+        if "target" not in self.raw:
+            raise ContextMalformed("target")
         return self.raw["target"]
 
     @property

@@ -291,6 +291,13 @@ def _judge(body: bytes, context: dict[str, Json]) -> tuple[Verdict, Any]:
                 return Verdict.host_error(HostError.TRANSFORM_TARGET_FORBIDDEN), target
             target = apply(target, verdict.transform.path, verdict.transform.value)
     except (Undecodable, AgentHooksCoreError, ValueError) as error:
-        reason = error.host_error if isinstance(error, PathError) else HostError.VERDICT_INVALID
-        return Verdict.host_error(reason), context["target"]
+        return Verdict.host_error(_reason(error)), context["target"]
     return verdict, target
+
+
+def _reason(error: Exception) -> HostError:
+    if isinstance(error, PathError):
+        return error.host_error
+    # A path outside the grammar of §5.2 has reserved reasons of its own.
+    code = error.code if isinstance(error, AgentHooksCoreError) else None
+    return HostError(code) if code in set(HostError) else HostError.VERDICT_INVALID
