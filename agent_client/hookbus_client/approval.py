@@ -18,6 +18,7 @@ from agent_hooks import (
 )
 
 from hookbus import OutOfDomain, codec
+from hookbus.context import Prepared
 from hookbus_client.contexts import check_envelope
 from hookbus_client.failclosed import call_redactor, call_resolver
 from hookbus_client.gate import NotAVerdict, verdict_of_object
@@ -56,10 +57,7 @@ async def consult(seam: Seam, context: AgentContext, verdict: Verdict) -> Consul
             return Consultation(redacted, False)
         shown = redacted
     try:
-        if seam.provider == JCS_SHA256:
-            # Earlier transforms and the redactor may have led out of what this provider identifies (§10.2).
-            check_envelope(shown)
-        shown_identity = identity(seam.provider, shown, codec.survey(shown))
+        shown_identity = _identity_of(shown, seam.provider)
     except OutOfDomain as error:
         return _refused(HostError.CONTEXT_INVALID, f"what the approver would see is invalid: {error.why}")
     request = ApprovalRequest(
@@ -69,6 +67,15 @@ async def consult(seam: Seam, context: AgentContext, verdict: Verdict) -> Consul
     if failed is not None:
         return Consultation(failed, False)
     return _checked(resolution, shown_identity)
+
+
+def _identity_of(shown: AgentContext, provider: Provider) -> str | None:
+    if provider is None:
+        return None
+    if provider == JCS_SHA256:
+        # Earlier transforms and the redactor may have led out of what this provider identifies (§10.2).
+        check_envelope(shown)
+    return identity(provider, Prepared(shown, codec.survey(shown), shown))
 
 
 def _checked(resolution: Any, expected_identity: str | None) -> Consultation:

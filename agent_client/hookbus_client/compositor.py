@@ -20,8 +20,8 @@ from agent_hooks import (
     VerdictSummary,
 )
 
-from hookbus import OutOfDomain, codec
-from hookbus.context import Outgoing, outgoing
+from hookbus import OutOfDomain
+from hookbus.context import Outgoing, Prepared, outgoing, prepare
 from hookbus_client.approval import Consultation, Seam, consult
 from hookbus_client.asking import Seat, ask_all
 from hookbus_client.composition import aggregate, summaries, united
@@ -46,8 +46,7 @@ class Emission:
 
     def __init__(
         self,
-        context: AgentContext,
-        domain: codec.Domain,
+        prepared: Prepared,
         sent: Outgoing,
         *,
         composition: CompositionConfig,
@@ -57,9 +56,9 @@ class Emission:
         seam: Seam,
         budget_s: float | None,
     ) -> None:
-        self.context = context
-        #: What a walk over the context found, as it stands now.
-        self.domain = domain
+        self.context: AgentContext = prepared.context
+        #: The context as it stands now.
+        self.prepared = prepared
         #: Whether a transform has changed the context.
         self.transformed = False
         #: The context as it travels; None after a transform, until somebody is asked about it.
@@ -164,7 +163,7 @@ class Emission:
 
     async def _ask(self, seats: Sequence[Seat]) -> list[Verdict]:
         if self._sent is None:
-            self._sent = outgoing(self.context, self.domain)
+            self._sent = outgoing(self.prepared)
         everybody = self._mode is EnforcementMode.EVALUATE_ONLY
         if self._budget_left_s is None:
             return await ask_all(seats, self._sent, None, everybody=everybody)
@@ -195,7 +194,7 @@ class Emission:
             self.transformed = True
             self._sent = None
             try:
-                self.domain = codec.survey(self.context)
+                self.prepared = prepare(self.context)
             except OutOfDomain as error:
                 return Verdict.host_error(HostError.CONTEXT_INVALID, error.why)
         return verdict

@@ -25,8 +25,8 @@ from agent_hooks import (
 )
 from agent_hooks.emitter import DEFAULT_TIMEOUT
 
-from hookbus import Failure, OutOfDomain, RemoteInterceptor, codec
-from hookbus.context import outgoing
+from hookbus import Failure, OutOfDomain, RemoteInterceptor
+from hookbus.context import outgoing, prepare
 from hookbus_client.approval import Seam
 from hookbus_client.asking import Seat
 from hookbus_client.composition import replaced, resolved
@@ -126,9 +126,9 @@ class BusEmitter(InterceptionEmitter):
         seats, names = self._seats_at(point_of(ctx))
         try:
             check_envelope(ctx)
-            domain = codec.survey(ctx)
-            input_identity = identity(self._identity, ctx, domain)
-            sent = outgoing(ctx, domain)
+            prepared = prepare(ctx)
+            input_identity = identity(self._identity, prepared)
+            sent = outgoing(prepared)
             _check_size(seats, len(sent.body))
         except OutOfDomain as error:
             invalid = Verdict.host_error(
@@ -136,8 +136,7 @@ class BusEmitter(InterceptionEmitter):
             )
             return self._append(self._record(ctx, Outcome(invalid), None, None, len(seats)))
         emission = Emission(
-            ctx,
-            domain,
+            prepared,
             sent,
             composition=self._resolved_composition,
             mode=self._mode,
@@ -165,7 +164,7 @@ class BusEmitter(InterceptionEmitter):
         denial = Outcome(Verdict.host_error(error, message))
         try:
             check_envelope(context)
-            found = identity(self._identity, context, codec.survey(context))
+            found = identity(self._identity, prepare(context))
         except OutOfDomain:
             found = None
         registered = len(self._seats_at(point_of(context))[0])
@@ -186,7 +185,7 @@ class BusEmitter(InterceptionEmitter):
                 outcome = _invalidated(outcome, error)
             else:
                 try:
-                    enforced_identity = identity(self._identity, context, emission.domain)
+                    enforced_identity = identity(self._identity, emission.prepared)
                 except OutOfDomain as error:
                     if outcome.combined.decision.permits:
                         outcome = _invalidated(outcome, error)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-import msgspec
 from agent_hooks import JCS_SHA256, AgentContext, AgentHooksCoreError, IdentityProvider, context_identity
 
 from hookbus import OutOfDomain, codec
+from hookbus.context import Prepared
 from hookbus_client.contexts import CONDITIONAL
 from hookbus_client.failclosed import call_identity_provider
 
@@ -24,7 +24,6 @@ _CORE: Final[tuple[tuple[str, tuple[str, ...] | None], ...]] = (
     ("session", ("id",)),
     ("target", None),
 )
-_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 def provider_name(provider: Provider) -> str | None:
@@ -32,8 +31,8 @@ def provider_name(provider: Provider) -> str | None:
     return provider.name if isinstance(provider, IdentityProvider) else provider
 
 
-def identity(provider: Provider, context: AgentContext, domain: codec.Domain) -> str | None:
-    """Return the identity of *context*, which has a valid envelope; None exactly if there is no provider.
+def identity(provider: Provider, prepared: Prepared) -> str | None:
+    """Return the identity of *prepared*, which has a valid envelope; None exactly if there is no provider.
 
     Raises :class:`hookbus.OutOfDomain` where the provider fails or, for ``jcs-sha256``, where the projection
     is outside I-JSON (§10.2).
@@ -41,21 +40,22 @@ def identity(provider: Provider, context: AgentContext, domain: codec.Domain) ->
     if provider is None:
         return None
     if isinstance(provider, IdentityProvider):
-        return call_identity_provider(provider.fn, context)
-    return _jcs_sha256(context, domain)
+        return call_identity_provider(provider.fn, prepared.context)
+    return _jcs_sha256(prepared)
 
 
-def _jcs_sha256(context: AgentContext, domain: codec.Domain) -> str:
-    projection = _projection(context)
+def _jcs_sha256(prepared: Prepared) -> str:
+    domain = prepared.domain
     if not domain.sorts_exactly:
         # What disturbs may stand outside the projection, where it does not count.
-        domain = codec.survey(projection)
+        domain = codec.survey(_projection(prepared.context))
     if domain.big_integers:
         raise OutOfDomain("an integer is beyond 2^53; write 64-bit identifiers as strings (§4.4)")
+    if domain.sorts_exactly:
+        preimage = codec.encode_sorted(_projection(prepared.encodable))
+        return f"sha256:{hashlib.sha256(preimage).hexdigest()}"
     try:
-        if domain.sorts_exactly:
-            return f"sha256:{hashlib.sha256(_sorted(projection)).hexdigest()}"
-        return context_identity(projection)
+        return context_identity(_projection(prepared.context))
     except (AgentHooksCoreError, ValueError):
         # A lone surrogate is a UnicodeEncodeError, which is a ValueError.
         raise OutOfDomain(f"the context is outside the domain of {JCS_SHA256} (§10.2)") from None

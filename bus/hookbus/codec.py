@@ -28,6 +28,7 @@ _TOO_LONG: Final = 10**MAX_DIGITS
 Json: TypeAlias = Any
 
 _encode: Final = msgspec.json.Encoder().encode
+_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -119,6 +120,18 @@ def encode(value: Json, domain: Domain) -> bytes:
         if domain.subclassed:
             return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
         return _encode(value)
+    except UnicodeEncodeError:
+        raise OutOfDomain("a string holds a lone surrogate") from None
+
+
+def encode_sorted(value: Json) -> bytes:
+    """Return *value*, which :func:`survey` accepted, as UTF-8 JSON with sorted keys.
+
+    It is the RFC 8785 form of a value whose :class:`Domain` sorts exactly (every escape class is tested).
+    Raises :class:`OutOfDomain` for a lone surrogate.
+    """
+    try:
+        return _encode_sorted(value)
     except UnicodeEncodeError:
         raise OutOfDomain("a string holds a lone surrogate") from None
 

@@ -15,6 +15,14 @@ _SPAN_ID: Final = re.compile(r"(?!0{16})[0-9a-f]{16}")
 _TRACESTATE: Final = re.compile(r"[\x20-\x7e]{1,512}")
 
 
+#: Where the target stands a second time, at the points where it may be large and stands there whole (§4.3).
+_ALIASES: Final[dict[str, tuple[str, ...]]] = {
+    "pre_model_call": ("messages",),
+    "pre_tool_call": ("tool_call", "args"),
+    "post_tool_call": ("tool_result", "value"),
+}
+
+
 class Outgoing(msgspec.Struct, frozen=True):
     """One context as it goes out, the same bytes to every interceptor."""
 
@@ -28,14 +36,47 @@ class Outgoing(msgspec.Struct, frozen=True):
     tracestate: str | None
 
 
-def outgoing(context: dict[str, codec.Json], domain: codec.Domain) -> Outgoing:
-    """Return *context*, whose envelope is valid and which :func:`codec.survey` described as *domain*.
+class Prepared(msgspec.Struct, frozen=True):
+    """A context looked through once, with its target encoded once though it stands in it twice (§4.3)."""
 
-    Raises :class:`hookbus.errors.OutOfDomain` for a lone surrogate.
+    context: dict[str, codec.Json]
+    domain: codec.Domain
+    #: What encoders take for *context*: the same, but for a target that is encoded already, keys sorted.
+    encodable: dict[str, codec.Json]
+
+
+def prepare(context: dict[str, codec.Json]) -> Prepared:
+    """Return *context*, whose envelope is valid, ready to be identified and sent.
+
+    Raises :class:`hookbus.errors.OutOfDomain` where the wire cannot carry it exactly.
     """
+    path = _ALIASES.get(context["interception_point"])
+    target = context["target"]
+    if path is None or not isinstance(target, dict | list) or _at(context, path) is not target:
+        return Prepared(context, codec.survey(context), context)
+    domain = codec.survey({name: value for name, value in context.items() if name != "target"})
+    if domain.subclassed:
+        return Prepared(context, domain, context)
+    encoded = msgspec.Raw(codec.encode_sorted(target))
+    encodable = {**context, "target": encoded}
+    first, *rest = path
+    encodable[first] = {**context[first], rest[0]: encoded} if rest else encoded
+    return Prepared(context, domain, encodable)
+
+
+def _at(context: dict[str, codec.Json], path: tuple[str, ...]) -> codec.Json:
+    value: codec.Json = context
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def outgoing(prepared: Prepared) -> Outgoing:
+    """Return *prepared* as it goes out. Raises :class:`hookbus.errors.OutOfDomain` for a lone surrogate."""
+    context = prepared.context
     traceparent, tracestate = _trace(context.get("trace"))
     return Outgoing(
-        body=codec.encode(context, domain),
+        body=codec.encode(prepared.encodable, prepared.domain),
         point=context["interception_point"],
         agent=token(context["agent"]["id"]),
         traceparent=traceparent,

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from hookbus import codec
-from hookbus.context import outgoing
+from hookbus.context import outgoing, prepare
 from hookbus.errors import QuestionFailed, Undecodable
 from hookbus.failures import Failure
 from hookbus.questions import Answer, Judgement
@@ -68,7 +68,7 @@ class RemoteInterceptor:
 
     async def _ask(self, context: dict[str, codec.Json]) -> codec.Json:
         done = asyncio.Event()
-        sent = outgoing(context, codec.survey(context))
+        sent = outgoing(prepare(context))
         question = self.connection.asker.ask(sent, [(self, DEFAULT_TIMEOUT_S)], _judge, done.set)[0]
         try:
             if question.outcome is None:

@@ -15,7 +15,7 @@ import pytest
 
 import hookbus
 from hookbus import Connection, Failure, Message, codec
-from hookbus.context import Outgoing, outgoing
+from hookbus.context import Outgoing, outgoing, prepare
 from hookbus.questions import Answer, Judgement, Question
 from hookbus.server import EmbeddedServer
 from tests.bus.proxy import Proxy
@@ -35,7 +35,7 @@ def context(content: Any = "hello") -> Outgoing:
         "agent": {"id": "bot", "framework": "test"},
         "target": content,
     }
-    return outgoing(made, codec.survey(made))
+    return outgoing(prepare(made))
 
 
 def judged(body: bytes) -> Judgement:

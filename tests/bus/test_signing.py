@@ -16,6 +16,7 @@ from hookbus import Connection, Failure, Message, SettingsInvalid, envelope, sig
 from hookbus.questions import Answer, Question
 from hookbus.server import EmbeddedServer
 from hookbus.signing import Signer, Trust, read_trust, verifies
+from hookbus.subjects import token
 from tests.bus.keys import seed, write_seed, write_trust
 from tests.bus.test_connection import context, judged
 from tests.client.scripted import until
@@ -88,7 +89,7 @@ def test_a_trust_file_names_keys_by_role_and_name(tmp_path: Path) -> None:
     one, two = Signer(seed()).key, Signer(seed()).key
     path = write_trust(tmp_path / "trust.toml", agents={"Bot 1": [one, two]}, workers={"policy": [two]})
     trust = read_trust(path)
-    assert trust.of_agent(hookbus.connection.subjects.token("Bot 1")) == {one, two}
+    assert trust.of_agent(token("Bot 1")) == {one, two}
     assert trust.of_interceptor("policy") == {two}
     assert trust.of_interceptor("nobody") == frozenset()
 

@@ -10,7 +10,7 @@ from agent_hooks import Decision, InterceptionEmitter
 
 import hookbus
 from hookbus import Connection, Failure, Undecodable, codec, envelope
-from hookbus.context import outgoing
+from hookbus.context import outgoing, prepare
 from hookbus.questions import Answer, Question
 from hookbus.server import EmbeddedServer
 from hookbus_client.asking import judged
@@ -52,7 +52,7 @@ async def answers(vector: Answers, server: EmbeddedServer) -> None:
         await raw.flush()
         if vector.answered_before_by is not None:
             await _answer_one_as(vector.answered_before_by, bus, raw)
-        sent = outgoing(presented, codec.survey(presented))
+        sent = outgoing(prepare(presented))
         keys = None if vector.keys is None else [public(name) for name in vector.keys]
         (question,) = bus.asker.ask(sent, [(bus.interceptor("policy", keys=keys), LONG_S)], judged)
         attempts = [await raw.next()]
@@ -109,7 +109,7 @@ def _signed(answer: GivenAnswer, asked: RawMessage, headers: bytes) -> bytes:
 
 async def _answer_one_as(worker: str, bus: Connection, raw: RawNats) -> None:
     presented = CONTEXTS["pre_tool_call"]
-    sent = outgoing(presented, codec.survey(presented))
+    sent = outgoing(prepare(presented))
     settled = asyncio.Event()
     bus.asker.ask(sent, [(bus.interceptor("policy"), LONG_S)], judged, settled.set)
     headers = f"NATS/1.0\r\nHb-Worker: {worker}\r\n\r\n".encode()

@@ -14,8 +14,7 @@ from agent_hooks import CompositionConfig, EnforcementMode
 from agent_hooks.composition import CompositionProfile
 
 import hookbus
-from hookbus import codec
-from hookbus.context import outgoing
+from hookbus.context import outgoing, prepare
 from hookbus.server import EmbeddedServer
 from hookbus_client import BusEmitter
 from hookbus_client.asking import judged
@@ -61,7 +60,7 @@ async def context(vector: ContextOut, server: EmbeddedServer) -> None:
 async def question_headers(vector: HeadersOf, server: EmbeddedServer) -> None:
     presented = CONTEXTS["pre_tool_call"]
     sent = msgspec.structs.replace(
-        outgoing(presented, codec.survey(presented)),
+        outgoing(prepare(presented)),
         traceparent=vector.traceparent,
         tracestate=vector.tracestate,
     )

@@ -17,8 +17,8 @@ from agent_hooks import (
 )
 
 import hookbus
-from hookbus import Connection, Failure, codec
-from hookbus.context import outgoing
+from hookbus import Connection, Failure
+from hookbus.context import outgoing, prepare
 from hookbus.server import EmbeddedServer
 from hookbus_client import BusEmitter
 from hookbus_client.asking import judged
@@ -147,7 +147,7 @@ async def _in_flight_limit(server: EmbeddedServer) -> InterceptionRecord:
     async with hookbus.connect(server.url, max_in_flight=1) as bus, RawNats(server.port) as raw:
         raw.subscribe(QUESTIONS, "policy")
         await raw.flush()
-        sent = outgoing(presented, codec.survey(presented))
+        sent = outgoing(prepare(presented))
         (first,) = bus.asker.ask(sent, [(bus.interceptor("policy"), LONG_S)], judged)
         record = await _emit(bus)
         assert first.outcome is None
@@ -160,7 +160,7 @@ async def _question_too_large(server: EmbeddedServer) -> InterceptionRecord:
     async with hookbus.connect(server.url) as bus:
         # The connection refuses by itself what an emitter has not measured.
         (question,) = bus.asker.ask(
-            outgoing(presented, codec.survey(presented)), [(bus.interceptor("policy"), LONG_S)], judged
+            outgoing(prepare(presented)), [(bus.interceptor("policy"), LONG_S)], judged
         )
         assert question.outcome is Failure.UNSENDABLE
         return await _emit(bus, target=presented["target"])
