@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from tests.chaos.document import write_document
 from tests.chaos.plan import Plan, make_plan
@@ -26,6 +27,8 @@ def main(
     docs: Annotated[Path | None, typer.Option(help="Write chaos.md and chaos.svg to this folder.")] = None,
 ) -> None:
     """Let agents emit while everything around them fails; fail when one permit, record or deadline is wrong."""
+    # What is lost and found again is the point here; the report counts it.
+    logging.getLogger("hookbus").setLevel(logging.ERROR)
     plan = make_plan(seed, emissions)
     console.print(f"seed {seed}: {len(plan.faults)} faults over {emissions:,} emissions")
     for fault in plan.faults:
@@ -57,7 +60,7 @@ async def _run(plan: Plan) -> Report:
                 showing.cancel()
 
 
-async def _show(soak: Soak, progress: Progress, shown: int) -> None:  # type: ignore[type-arg]
+async def _show(soak: Soak, progress: Progress, shown: TaskID) -> None:
     while True:
         now = ", ".join(o.fault.kind for o in soak.causes.all[-20:] if o.ended_s is None) or "nothing wrong"
         progress.update(shown, completed=soak.odometer.count, description=f"{now:<34}"[:34])

@@ -11,7 +11,7 @@ import msgspec
 from hookbus import Failure
 from tests.chaos.bending import CONTRADICTED
 from tests.chaos.oracle import Emission
-from tests.chaos.plan import AGENTS, PROCESS_KINDS, SERVER, SERVER_KINDS, WORKERS, Fault
+from tests.chaos.plan import AGENTS, KINDS, PROCESS_KINDS, SERVER, SERVER_KINDS, WORKERS, Fault
 
 #: How long after its target was heard again a fault may still cost something.
 TAIL_S: Final = 0.25
@@ -70,7 +70,7 @@ class Causes:
         self.by_nothing: Counter[str] = Counter()
         #: Denies that an interceptor really decided.
         self.decided = 0
-        #: For each second: permits, denies decided, denies by faults.
+        #: By second: permits, denies decided, denies by faults.
         self.seconds: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
         self._began_s = self._loop.time()
 
@@ -89,6 +89,11 @@ class Causes:
         """Return the seconds from the begin of the soak until *instant_s*."""
         return instant_s - self._began_s
 
+    def second(self, number: int) -> tuple[int, int, int]:
+        """Return the permits, the denies decided and the denies by faults of that second."""
+        permits, decided, failed = self.seconds.get(number, (0, 0, 0))
+        return permits, decided, failed
+
     def note(self, emission: Emission, failed: frozenset[str]) -> None:
         """Take an emission and the interceptors that a fault kept from deciding."""
         second = self.seconds[int(self.since_begin(emission.ended_s))]
@@ -102,14 +107,20 @@ class Causes:
             self.decided += 1
             return
         second[2] += 1
-        kinds = {o.fault.kind for o in self._recent if _may_have_caused(o, emission, failed)}
-        kinds &= _KINDS.get(label, kinds)
+        kinds = self._possible_kinds(emission, failed, label)
         if not kinds:
             self.by_nothing[label] += 1
         elif len(kinds) > 1:
             self.shared[label] += 1
         else:
             self.denies[kinds.pop()][label] += 1
+
+    def _possible_kinds(self, emission: Emission, failed: frozenset[str], label: str) -> set[str]:
+        causes = [o for o in self._recent if _may_have_caused(o, emission, failed)]
+        causes = [o for o in causes if o.fault.kind in _KINDS.get(label, KINDS)]
+        # What is over is a cause only where nothing else is.
+        lasting = [o for o in causes if o.ended_s is None or o.ended_s >= emission.began_s]
+        return {o.fault.kind for o in lasting or causes}
 
     def _note_recoveries(self, emission: Emission) -> None:
         for occurrence in self._recent:

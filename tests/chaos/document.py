@@ -62,10 +62,10 @@ def as_svg(report: Report) -> str:
         parts.append(f'<text x="{x + 15}" y="15">{escape(name)}</text>')
     seconds = len(report.seconds)
     step = max(1, seconds // 10)
-    for second in range(0, seconds, step):
-        parts.append(f'<text x="{_LEFT + second * bar:.0f}" y="{_BOTTOM + 15}">{second}</text>')
+    for instant in range(0, seconds, step):
+        parts.append(f'<text x="{_LEFT + instant * bar:.0f}" y="{_BOTTOM + 15}">{instant}</text>')
     parts.append(f'<text x="{_WIDTH - 60}" y="{_HEIGHT - 4}">seconds</text>')
-    for share in (0, 0.5, 1):
+    for share in (0.0, 0.5, 1.0):
         y = _BOTTOM - share * highest * scale
         parts.append(f'<text x="2" y="{y + 4:.0f}">{round(share * highest)}</text>')
     parts.append(f'<text x="2" y="{_HEIGHT - 4}">emissions in each second</text></svg>')

@@ -91,8 +91,8 @@ class Faults:
                 agent.oversize = 0.0
             case kind if worker:
                 order = Order(bend=BENDS.get(kind), fault=INTERCEPTOR_FAULTS.get(kind), share=fault.share)
-                worker.order(order)
+                await worker.order(order)
                 yield
-                worker.order(Order())
+                await worker.order(Order())
             case _:
                 raise ValueError(f"no {fault.kind} can meet {fault.target}")

@@ -83,10 +83,13 @@ class WorkerProcess:
                         return
             await _end(process)
 
-    def order(self, order: Order) -> None:
-        """Tell the process how to behave from now on."""
-        if self._process is not None and self._process.stdin is not None:
+    async def order(self, order: Order) -> None:
+        """Tell the process how to behave, and return when it does."""
+        if self._process is not None:
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
             self._process.stdin.write(msgspec.json.encode(order) + b"\n")
+            await self._process.stdout.readline()
 
     def stop(self) -> None:
         """Stop the process in its tracks (SIGSTOP)."""

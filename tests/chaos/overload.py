@@ -6,6 +6,7 @@ python -m tests.chaos.overload
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import signal
 import time
@@ -188,6 +189,7 @@ def main(
     docs: Annotated[Path | None, typer.Option(help="Write the table to chaos.md of this folder.")] = None,
 ) -> None:
     """Measure a worker group at and above its capacity; fail when too little is answered or anything too late."""
+    logging.getLogger("hookbus").setLevel(logging.ERROR)
     phases = asyncio.run(run(seconds))
     table = Table(*HEADER, title=f"{WORKERS} workers, {CONCURRENCY} at a time, {SERVICE_S * 1000:g} ms each")
     for row in rows(phases):

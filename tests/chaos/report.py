@@ -82,7 +82,7 @@ class Report(msgspec.Struct, frozen=True):
             dropped_answers=dict(dropped.most_common()),
             violations=dict(oracle.violations),
             told=oracle.told,
-            seconds=[tuple(causes.seconds[second]) for second in range(last + 1)],
+            seconds=[causes.second(number) for number in range(last + 1)],
             faults=[
                 (
                     o.fault.kind,

@@ -67,7 +67,10 @@ class Hanging(Exception):
 
 
 class Soak:
-    """Runs *plan* on *stage*, with agents of these *castings*. ``make_emitter`` makes the emitters under test."""
+    """Runs *plan* on *stage*, with agents of these *castings*, each emitting on so many *lanes* at a time.
+
+    ``make_emitter`` makes the emitters under test.
+    """
 
     def __init__(
         self,
@@ -75,10 +78,12 @@ class Soak:
         plan: Plan,
         *,
         castings: Sequence[Casting] = CASTINGS,
+        lanes: int = LANES,
         make_emitter: Callable[..., BusEmitter] = BusEmitter,
     ) -> None:
         self._stage = stage
         self._castings = castings
+        self._lanes = lanes
         self._plan = plan
         self._make_emitter = make_emitter
         self._enough = asyncio.Event()
@@ -123,7 +128,7 @@ class Soak:
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(self._watch())
             for agent in agents.values():
-                for lane in range(LANES):
+                for lane in range(self._lanes):
                     chance = random.Random(f"{self._plan.seed} {agent.casting.name} {lane}")
                     tasks.create_task(self._emit(agent, chance))
             async with asyncio.TaskGroup() as playing:

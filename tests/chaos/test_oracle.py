@@ -9,7 +9,7 @@ import pytest
 from agent_hooks import ALLOW, InterceptionRecord, Verdict
 
 from hookbus import Failure, envelope
-from hookbus_client import BusEmitter, asking, compositor
+from hookbus_client import BusEmitter, asking, compositor, failclosed
 from hookbus_client.composition import Aggregate
 from tests.chaos.plan import Fault, Plan
 from tests.chaos.report import Report
@@ -49,10 +49,8 @@ async def test_an_absence_that_becomes_an_allow_is_caught(stage: Stage, monkeypa
 
 
 async def test_a_silence_that_becomes_an_allow_is_caught(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    deny = asking.deny
-
     def fail_open(failure: Failure, interceptor: str, detail: str = "") -> Verdict:
-        return ALLOW if failure is Failure.SILENT else deny(failure, interceptor, detail)
+        return ALLOW if failure is Failure.SILENT else failclosed.deny(failure, interceptor, detail)
 
     monkeypatch.setattr(asking, "deny", fail_open)
     report = await soak(stage, "worker_stopped", "audit-1", lasts=250)
@@ -101,7 +99,7 @@ async def test_a_deny_that_is_lost_in_composition_is_caught(stage: Stage, monkey
 
 async def test_an_emission_that_outlives_its_deadline_is_caught(stage: Stage) -> None:
     class Patient(BusEmitter):
-        def register(self, *arguments: Any, timeout_s: float, **named: Any) -> BusEmitter:
+        def register(self, *arguments: Any, timeout_s: Any = None, **named: Any) -> BusEmitter:
             return super().register(*arguments, timeout_s=timeout_s + 0.5, **named)
 
     report = await soak(stage, "worker_stopped", "audit-1", lasts=250, make_emitter=Patient)

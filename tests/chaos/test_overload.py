@@ -44,10 +44,10 @@ async def test_a_full_group_says_busy_while_its_slots_are_held_and_then_answers_
             bus = await stack.enter_async_context(hookbus.connect(server.url))
             await stack.enter_async_context(Worker(bus, gate, name="metered", concurrency=2))
         async with asyncio.TaskGroup() as calls:
-            # Each lane ends up held in a slot or refused; four slots hold four of them.
-            held = [calls.create_task(busy(caller, 40)) for _ in range(8)]
-            while caller.classes["busy"] < 40:
-                await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
+            # Four slots hold four of the lanes; the other four are refused again and again, and end.
+            lanes = {calls.create_task(busy(caller, 40)) for _ in range(8)}
+            while len(lanes) > 4:
+                _, lanes = await asyncio.wait(lanes, return_when=asyncio.FIRST_COMPLETED)
             assert caller.classes == Counter(busy=caller.classes["busy"])
             gate.opened.set()
         assert caller.classes["in time"] == 4

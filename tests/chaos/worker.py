@@ -2,9 +2,9 @@
 
     python -m tests.chaos.worker
 
-It writes ``waiting``, and ``ready`` once it serves. The first line of stdin is the :class:`Role`, each later one
-an :class:`Order`, as JSON. At the end of stdin, as at SIGTERM, the worker drains, so no worker outlives the soak
-that started it.
+It writes ``waiting``, ``ready`` once it serves, and ``obeyed`` for each order. The first line of stdin is the
+:class:`Role`, each later one an :class:`Order`, as JSON. At the end of stdin, as at SIGTERM, it drains, so no worker
+outlives the soak that started it.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ async def main() -> None:
         while line := await orders.readline():
             honest.order = msgspec.json.decode(line, type=Order)
             bus.bend(honest.order.bend, honest.order.share)
+            print("obeyed", flush=True)
         worker.drain()
 
     async with bus, worker:
