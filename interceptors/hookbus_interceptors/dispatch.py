@@ -167,7 +167,7 @@ class Dispatch:
                 if self._repeats is not None and terms.id is not None and terms.expires_ms is not None:
                     # Kept by the signed instant: the budget is not signed, so a repeat could name a longer one.
                     kept_s = (terms.expires_ms + self._limits.skew_ms - now_unix_ms) / 1000
-                    self._repeats.check(terms.id, expires_s=now + kept_s, now_s=now)
+                    self._repeats.check(agent, terms.id, expires_s=now + kept_s, now_s=now)
             context = intake.read_context(message.body, tenant, agent)
         except Refused as refused:
             self._refuse(addressee, tally, refused)

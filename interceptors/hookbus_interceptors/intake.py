@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from typing import Any, Final
 
@@ -111,22 +112,27 @@ def check_signature(terms: Terms, keys: frozenset[str], signed: bytes) -> None:
 
 
 class Repeats:
-    """Remembers the ids of questions until they expire, so that none is taken twice (contract, section 5)."""
+    """Remembers the ids of questions until they expire, so that none is taken twice (contract, section 5).
+
+    Each agent has room of its own for ``most`` ids: none takes another's ids, or another's room.
+    """
 
     def __init__(self, most: int = 100_000) -> None:
         self._most = most
-        self._expiries_s: dict[str, float] = {}
+        #: Of each agent: the ids that are taken, and a heap of when they expire.
+        self._of: dict[str, tuple[set[str], list[tuple[float, str]]]] = {}
 
-    def check(self, question_id: str, *, expires_s: float, now_s: float) -> None:
-        """Take *question_id*; raise :class:`Refused`: ``400`` if it was taken, ``429`` if too many are kept."""
-        taken = self._expiries_s
-        if taken.get(question_id, 0.0) > now_s:
+    def check(self, agent: str, question_id: str, *, expires_s: float, now_s: float) -> None:
+        """Take *question_id* of *agent*; raise :class:`Refused`: ``400`` if it was taken, ``429`` for too many."""
+        taken, expiries = self._of.setdefault(agent, (set(), []))
+        while expiries and expiries[0][0] <= now_s:
+            taken.discard(heapq.heappop(expiries)[1])
+        if question_id in taken:
             raise Refused(MALFORMED, "Repeated")
         if len(taken) >= self._most:
-            self._expiries_s = taken = {known: end for known, end in taken.items() if end > now_s}
-            if len(taken) >= self._most:
-                raise Refused(BUSY, "Busy")
-        taken[question_id] = expires_s
+            raise Refused(BUSY, "Busy")
+        taken.add(question_id)
+        heapq.heappush(expiries, (expires_s, question_id))
 
 
 def read_context(body: bytes, tenant: str, agent: str) -> dict[str, Any]:

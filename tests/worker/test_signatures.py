@@ -235,13 +235,18 @@ def answers_to() -> str:
     return subjects.answer("directed", "policy", "bot", "c0ffee", 1)
 
 
-def test_an_id_is_taken_once_until_it_expires_and_the_memory_is_bounded() -> None:
+def test_an_id_is_taken_once_until_it_expires_and_each_agents_memory_is_bounded() -> None:
     repeats = Repeats(most=2)
-    repeats.check("one", expires_s=10.0, now_s=0.0)
+    repeats.check("bot", "one", expires_s=10.0, now_s=0.0)
     with pytest.raises(Refused, match="Repeated"):
-        repeats.check("one", expires_s=10.0, now_s=9.9)
-    repeats.check("one", expires_s=20.0, now_s=10.0)
-    repeats.check("two", expires_s=20.0, now_s=10.0)
+        repeats.check("bot", "one", expires_s=10.0, now_s=9.9)
+    repeats.check("bot", "one", expires_s=20.0, now_s=10.0)
+    repeats.check("bot", "two", expires_s=15.0, now_s=10.0)
     with pytest.raises(Refused, match="429"):
-        repeats.check("three", expires_s=20.0, now_s=10.0)
-    repeats.check("three", expires_s=30.0, now_s=20.0)
+        repeats.check("bot", "three", expires_s=20.0, now_s=10.0)
+    # Neither another agent's ids nor its room are touched.
+    for number in ("one", "two"):
+        repeats.check("other", number, expires_s=20.0, now_s=10.0)
+    repeats.check("bot", "three", expires_s=30.0, now_s=15.0)
+    with pytest.raises(Refused, match="Repeated"):
+        repeats.check("bot", "one", expires_s=20.0, now_s=15.0)
