@@ -1,4 +1,4 @@
-"""Configured by a file: what is read and refused, when the version changes, and that a bad file changes nothing."""
+"""Configured by a file: what is read and refused, when the version changes, and that bad files change nothing."""
 
 from __future__ import annotations
 

@@ -83,17 +83,18 @@ class Supervised:
 
     async def run(self) -> None:
         """Keep it running; return when it has ended after :meth:`drain`. Cancelling kills it."""
-        while not self._drain.is_set():
+        while True:
             began_s = anyio.current_time()
             await self._live()
             if self._drain.is_set():
                 break
-            steady = self.found is not None and anyio.current_time() - began_s >= STEADY_S
-            pause_s = self.pause_s = FIRST_PAUSE_S if steady else self.pause_s
+            if self.found is not None and anyio.current_time() - began_s >= STEADY_S:
+                self.pause_s = FIRST_PAUSE_S
             self._change(State.DIED)
-            with anyio.move_on_after(pause_s):
+            with anyio.move_on_after(self.pause_s):
                 await self._drain.wait()
-            self.pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                break
+            self.pause_s = min(2 * self.pause_s, LONGEST_PAUSE_S)
             self.restarts += 1
         self._change(State.ENDED)
 
