@@ -12,7 +12,7 @@ import re
 import time
 from typing import Any, Final, NamedTuple
 
-SERVICE_S: Final = 0.02
+SERVICE_S: Final = 0.16
 #: Where the context says until when its agent waits.
 UNTIL: Final = "until_s"
 

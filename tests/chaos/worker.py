@@ -3,8 +3,8 @@
     python -m tests.chaos.worker
 
 It writes ``waiting``, ``ready`` once it serves, and ``obeyed`` for each order. The first line of stdin is the
-:class:`Role`, each later one an :class:`Order`, as JSON. At the end of stdin, as at SIGTERM, it drains, so no worker
-outlives the soak that started it.
+:class:`Role`, each later one an :class:`Order`, as JSON. At the end of stdin, as at SIGTERM, it drains, so no
+worker outlives the soak that started it.
 """
 
 from __future__ import annotations
