@@ -124,4 +124,5 @@ def _extent(kind: str, chance: random.Random) -> tuple[int, float]:
         # Every fourth emission is of that agent.
         return chance.randint(100, 200), 1.0
     share = chance.choice((0.4, 0.7, 1.0))
-    return chance.randint(40, 120), share
+    lasts = chance.randint(40, 120)
+    return lasts, share if kind in BENDS or kind in INTERCEPTOR_FAULTS else 1.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -131,6 +133,29 @@ async def test_what_does_not_come_back_is_caught(stage: Stage, monkeypatch: pyte
     finally:
         audit.go_on()
     assert report.violations["agents and workers that did not come back"] > 0
+
+
+async def test_an_emission_that_never_ends_is_caught(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stuck(BusEmitter):
+        async def emit_unchecked(self, ctx: Any) -> InterceptionRecord:
+            if ctx["sequence"] > 100:
+                await asyncio.Event().wait()
+            return await super().emit_unchecked(ctx)
+
+    monkeypatch.setattr("tests.chaos.oracle.HANGING_S", 0.2)
+    report = await Soak(stage, Plan(seed=1, emissions=1_000, faults=()), make_emitter=Stuck).run()
+    assert report.violations["emissions that never end"] > 0
+
+
+async def test_a_worker_that_ends_by_itself_is_caught(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.chaos.soak.COMEBACK_S", 1.0)
+    worker = stage.fleet.workers["policy-2"]
+    worker._signal(signal.SIGKILL)
+    report = await Soak(stage, Plan(seed=1, emissions=10, faults=())).run()
+    await worker.kill()
+    await worker.start()
+    worker.deserted = 0
+    assert report.violations["workers that ended by themselves"] > 0
 
 
 async def test_a_soak_that_shows_too_little_says_so(stage: Stage) -> None:
