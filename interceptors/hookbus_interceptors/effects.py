@@ -1,0 +1,188 @@
+"""What a tool does, told by the words of its name: whether it only reads, and which kind of action it takes.
+
+Names are chosen by whoever offers a tool. One that lies about what it does is for the catalogue of permitted tools
+(``schema-guard``), not for these words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from hookbus.codec import Json
+from hookbus_interceptors.tool_names import ToolPatterns, is_plain_ascii, matches, words
+
+
+class Kind(BaseModel):
+    """A kind of action: the words of tools' names that mean it, and the words by which people ask for it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    #: Words in the name of a tool. The first kind in order that has one of them is the tool's.
+    tools: frozenset[str]
+    #: Stems of verbs, or phrases, that ask for it: ``delet`` is met by delete, deletes, deleting and deleted.
+    asked_by: tuple[str, ...]
+    #: Whether what it does cannot be taken back.
+    destructive: bool = False
+
+
+#: A tool only reads when this is the first word of its name.
+READING_VERBS: Final = frozenset(
+    [
+        *("get", "list", "search", "read", "find", "fetch", "check", "show", "view", "lookup", "look", "query"),
+        *("count", "describe", "retrieve", "browse", "inspect", "summarize", "calculate", "compute", "convert"),
+        *("is", "has", "can", "validate", "verify", "preview", "explain", "compare", "load", "scan", "status"),
+        *("current", "today", "now", "whoami", "help"),
+    ]
+)
+#: Arguments that make a tool do what they say, whatever its name is.
+COMMAND_NAMES: Final = frozenset({"command", "cmd", "sql", "script", "code", "shell", "statement", "mutation"})
+
+#: Kinds of action that people ask for in English. A deployment replaces them for another language.
+KINDS: Final[Mapping[str, Kind]] = {
+    "secrets": Kind(
+        tools=frozenset({"password", "passcode", "credential", "credentials", "secret", "pin", "mfa", "token"}),
+        asked_by=(
+            *("the password", "my password", "new password", "a password", "password to", "credential"),
+            *("the secret", "a secret", "new secret", "the pin", "my pin", "two-factor", "rotat"),
+        ),
+    ),
+    "removal": Kind(
+        tools=frozenset(
+            [
+                *("delete", "remove", "drop", "cancel", "destroy", "erase", "wipe", "purge", "clear", "revoke"),
+                *("uninstall", "unsubscribe", "terminate", "kick", "ban", "trash", "truncate", "reset", "close"),
+            ]
+        ),
+        asked_by=(
+            *("delet", "remov", "drop", "cancel", "destroy", "eras", "wip", "purg", "clear", "revok", "uninstall"),
+            *("unsubscrib", "terminat", "kick", "ban", "trash", "reset", "clos", "get rid", "clean", "discard"),
+        ),
+        destructive=True,
+    ),
+    "payment": Kind(
+        tools=frozenset(
+            [
+                *("pay", "payment", "money", "transaction", "transfer", "refund", "wire", "invoice", "purchase"),
+                *("buy", "checkout", "order", "donate", "charge", "deposit", "withdraw", "subscribe", "trade"),
+                *("sell", "invest"),
+            ]
+        ),
+        asked_by=(
+            *(
+                "pay",
+                "refund",
+                "transfer",
+                "wir",
+                "send",
+                "purchas",
+                "buy",
+                "order",
+                "donat",
+                "deposit",
+                "withdraw",
+            ),
+            *("subscrib", "reimburs", "settl", "sell", "invest", "trad", "top up", "adjust", "updat", "set up"),
+            *("chang", "schedul"),
+        ),
+    ),
+    "access": Kind(
+        tools=frozenset(
+            [
+                *("share", "invite", "grant", "permission", "permissions", "permit", "role", "member", "members"),
+                *("access", "authorize", "user", "allow", "unlock", "assign"),
+            ]
+        ),
+        asked_by=(
+            *(
+                "shar",
+                "invit",
+                "grant",
+                "permit",
+                "add",
+                "authoriz",
+                "authoris",
+                "unlock",
+                "assign",
+                "allow",
+                "giv",
+            ),
+            *("updat", "chang", "set", "onboard"),
+        ),
+    ),
+    "booking": Kind(
+        tools=frozenset(
+            [
+                *("reserve", "book", "reservation", "booking", "schedule", "reschedule", "calendar", "event"),
+                *("appointment", "meeting", "reminder"),
+            ]
+        ),
+        asked_by=(
+            *("reserv", "book", "schedul", "reschedul", "creat", "add", "invit", "remind", "set up", "plan"),
+            *("arrang", "mov", "postpon", "put", "mak", "block", "organiz", "organis"),
+        ),
+    ),
+    "message": Kind(
+        tools=frozenset(
+            [
+                *("send", "reply", "respond", "forward", "email", "mail", "message", "notify", "post", "publish"),
+                *("tweet", "comment", "submit", "dm", "sms", "text", "call", "contact", "broadcast", "announce"),
+            ]
+        ),
+        asked_by=(
+            *("send", "reply", "respond", "forward", "email", "mail", "messag", "notify", "post", "publish"),
+            *("tweet", "comment", "submit", "dm", "text", "call", "contact", "broadcast", "announc", "writ"),
+            *("tell", "inform", "let", "ask", "invit", "shar"),
+        ),
+    ),
+    "change": Kind(
+        tools=frozenset(
+            [
+                *("create", "add", "make", "update", "change", "set", "edit", "append", "write", "rename", "move"),
+                *("modify", "upload", "insert", "save", "put", "register", "enable", "disable", "replace", "copy"),
+                *("import", "export", "generate", "new", "open", "start", "stop", "merge", "push", "commit"),
+            ]
+        ),
+        asked_by=(
+            *("creat", "add", "mak", "updat", "chang", "set", "edit", "append", "writ", "renam", "mov", "modify"),
+            *(
+                "upload",
+                "insert",
+                "sav",
+                "put",
+                "register",
+                "enabl",
+                "disabl",
+                "replac",
+                "copy",
+                "import",
+                "export",
+            ),
+            *("generat", "new", "adjust", "correct", "fix", "fill", "open", "start", "stop", "merg", "push"),
+            *("commit", "appl", "store", "record", "note"),
+        ),
+    ),
+}
+
+
+def only_reads(
+    tool: str, args: Mapping[str, Json], *, also: ToolPatterns = (), verbs: frozenset[str] = READING_VERBS
+) -> bool:
+    """Whether the call changes nothing and tells nobody anything, but for the address that it may read from.
+
+    A name with letters of other scripts, two actions in one, and an argument that holds a command are none.
+    """
+    if not is_plain_ascii(tool) or COMMAND_NAMES.intersection(map(str.casefold, args)):
+        return False
+    if str(args.get("method", "GET")).upper() not in ("GET", "HEAD"):
+        return False
+    spoken = words(tool)
+    return matches(tool, also) or bool(spoken and spoken[0] in verbs and "and" not in spoken)
+
+
+def kind_of(tool: str, kinds: Mapping[str, Kind] = KINDS) -> Kind | None:
+    """Return the kind of action that *tool* takes, None when no word of its name tells."""
+    spoken = frozenset(words(tool))
+    return next((kind for kind in kinds.values() if kind.tools & spoken), None)
