@@ -1,0 +1,70 @@
+"""The records in what a tool gave: identifiers and names in their own fields, apart from what strangers wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+import msgspec
+import yaml  # type: ignore[import-untyped]  # its stubs are another distribution
+
+from hookbus.codec import Json
+
+#: Texts beyond this are not looked through: nothing in them is a record.
+MAX_TEXT: Final = 1_000_000
+_LOADER: Final[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+def fields_in(text: str, content_names: tuple[str, ...]) -> frozenset[str]:
+    """Return the values of the fields in *text*, JSON or YAML, but for those with one of *content_names*.
+
+    A field counts only whole: a value inside a sentence is no field. Text that is neither has none.
+    """
+    tree = _parsed(text)
+    return frozenset(_fields(tree, content_names)) if isinstance(tree, dict | list) else frozenset()
+
+
+def _parsed(text: str) -> Json:
+    if len(text) > MAX_TEXT:
+        return None
+    try:
+        tree: Json = msgspec.json.decode(text)
+        return tree
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    # An alias can make a small text an enormous tree.
+    if "*" in text and any(isinstance(token, yaml.AliasToken) for token in _tokens(text)):
+        return None
+    try:
+        # The base loader makes strings, lists and dicts, nothing else.
+        tree = yaml.load(text, Loader=_LOADER)
+        return tree
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return None
+
+
+def _tokens(text: str) -> Iterator[object]:
+    try:
+        yield from yaml.scan(text, Loader=_LOADER)
+    except yaml.YAMLError:
+        return
+
+
+def _fields(tree: Json, content_names: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(tree, dict):
+        for name, member in tree.items():
+            if not any(fnmatchcase(str(name).casefold(), pattern) for pattern in content_names):
+                yield from _fields(member, content_names)
+    elif isinstance(tree, list):
+        for member in tree:
+            yield from _fields(member, content_names)
+    elif tree is not None and not isinstance(tree, bool):
+        yield comparable(tree)
+
+
+def comparable(value: Json) -> str:
+    """Return *value* as it is compared: a whole number in one form, text without the space around it."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip().casefold()
