@@ -100,7 +100,9 @@ class Emission:
                     return self._end(united(verdict, pool), index, index, resolved_by)
                 if not consultation.lifts:
                     pool.append(consultation.verdict)
-                    return self._end(united(consultation.verdict, pool), index, index, REJECTED)
+                    return self._end(
+                        united(consultation.verdict, pool), _asked_about(index, consultation), index, REJECTED
+                    )
                 resolved_by = APPROVED
                 verdict = self._applied(consultation.verdict)
                 pool.append(verdict)
@@ -145,7 +147,7 @@ class Emission:
             return Outcome(combined, decided_by, told)
         if not consultation.lifts:
             verdict = united(consultation.verdict, [*verdicts, consultation.verdict])
-            return Outcome(verdict, decided_by, told, None, REJECTED)
+            return Outcome(verdict, _asked_about(decided_by, consultation), told, None, REJECTED)
         applied = self._applied(consultation.verdict)
         verdict = united(applied, [*verdicts, consultation.verdict])
         return Outcome(verdict, decided_by if applied.decision.permits else None, told, None, APPROVED)
@@ -198,3 +200,9 @@ class Emission:
             except OutOfDomain as error:
                 return Verdict.host_error(HostError.CONTEXT_INVALID, error.why)
         return verdict
+
+
+def _asked_about(index: int | None, consultation: Consultation) -> int | None:
+    """Return whose deny the consultation was about; nobody's where the identity provider refused it (§10.3)."""
+    refused = consultation.verdict.reason == HostError.CONTEXT_INVALID.value
+    return None if refused else index

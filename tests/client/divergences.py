@@ -42,7 +42,8 @@ def apply(record: dict[str, Any], case: Case) -> dict[str, Any]:
     if record.get("resolved_by") == "rejection" and record["decided_by"] is None and consultation_failed:
         expected["decided_by"] = _consulted(case, told)
     # D8, §10.3: a transform that could not be applied is decided by nobody, an approver's too.
-    if record.get("resolved_by") == "approval" and reason in _TRANSFORM_ERRORS:
+    of_an_interceptor = any(summary.get("reason") == reason for summary in told)
+    if record.get("resolved_by") == "approval" and reason in _TRANSFORM_ERRORS and not of_an_interceptor:
         expected["decided_by"] = None
     # D5, §5.1 and §7.3: the warnings of every verdict of the emission are recorded, whatever became of it.
     if told:

@@ -45,6 +45,8 @@ async def test_a_worker_killed_with_50_questions_in_flight_costs_50_denies_and_n
         with WorkerProcess("tests.end_to_end.interceptors:Never", "policy", url=server.url) as worker:
             emissions = [asyncio.create_task(emit()) for _ in range(IN_FLIGHT)]
             await until(lambda: bus.in_flight == IN_FLIGHT)
+            # The server has them all; one that it took after the kill would find nobody.
+            assert await bus.flush(timeout_s=20)
             worker.kill()
             results = await asyncio.gather(*emissions)
         assert {record.verdict.reason for record, _ in results} == {"host_error:interceptor_timeout"}
