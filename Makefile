@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check format lint types layers conformance chaos fuzz overload bench wheel clean
+.PHONY: setup demo test check format lint types layers conformance chaos fuzz overload bench constraints wheel clean
 
 setup: $(READY)
 
@@ -19,7 +19,7 @@ demo: setup
 	$(BIN)/hookbus demo
 
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 check: setup format lint types layers test
 
@@ -52,6 +52,11 @@ overload: setup
 bench: setup
 	mkdir -p build
 	$(BIN)/hookbus bench --json build/bench.json --plot build/bench.svg --document docs/performance.md
+
+# The versions that are installed now become those that everybody gets.
+constraints: setup
+	(head -n 1 constraints.txt; $(BIN)/python -m pip freeze --exclude-editable | sort -f) > build-constraints.txt
+	mv build-constraints.txt constraints.txt
 
 wheel: setup
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
