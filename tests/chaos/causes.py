@@ -15,6 +15,8 @@ from tests.chaos.plan import AGENTS, KINDS, PROCESS_KINDS, SERVER, SERVER_KINDS,
 
 #: How long after its target was heard again a fault may still cost something.
 TAIL_S: Final = 0.25
+#: For how long a fault that is over is still looked at: longer than an emission takes.
+LOOK_BACK_S: Final = 5.0
 
 #: The faults that a class of failure can come of, where not every fault can cause it.
 _KINDS: Final = {
@@ -129,10 +131,8 @@ class Causes:
                 continue
             if occurrence.concerns(emission):
                 occurrence.recovered_s = emission.ended_s - ended_s
-        horizon_s = emission.began_s - TAIL_S
-        self._recent = [
-            o for o in self._recent if o.ended_s is None or o.recovered_s is None or o.ended_s > horizon_s
-        ]
+        # Emissions that are still to be judged began at most a few seconds before this one.
+        self._recent = [o for o in self._recent if not o.over_by(emission.began_s - LOOK_BACK_S)]
 
 
 def _may_have_caused(occurrence: Occurrence, emission: Emission, failed: frozenset[str]) -> bool:
