@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 import hookbus
 from hookbus.server import EmbeddedServer
 from hookbus_interceptors import Worker
-from tests.chaos.metered import Count, read_count
+from tests.chaos.metered import UNTIL, Metered, read_count
 from tests.chaos.overload import Agent, Phase, agent, measure, shortcomings
 
 pytestmark = pytest.mark.anyio
@@ -66,17 +68,26 @@ async def test_at_three_times_capacity_nothing_is_evaluated_for_a_caller_that_ha
     assert phase.classes["silent"] > 0
 
 
-async def test_a_count_is_read_from_what_a_process_wrote() -> None:
-    assert read_count(["ready\n", "evaluated 3, of them 1 too late, in 20123 us each\n"]) == Count(3, 1, 20123)
+async def test_an_evaluation_after_its_agents_deadline_is_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at_exit: list[Callable[[], None]] = []
+    monkeypatch.setattr("atexit.register", at_exit.append)
+    metered = Metered()
+    for until_s in (0.0, time.monotonic() + 60):
+        await metered.intercept({"target": {UNTIL: until_s}})
+    at_exit[0]()
+    count = read_count(capsys.readouterr().out.splitlines())
+    assert (count.evaluated, count.too_late) == (2, 1)
     with pytest.raises(ValueError, match="has not told"):
-        read_count(["ready\n"])
+        read_count(["ready"])
 
 
 async def test_too_little_goodput_and_anything_too_late_are_shortcomings() -> None:
-    good = Phase("1 ×", 400.0, 270.0, {}, 1.0, 2.0, 1000, 0, 20.0)
+    good = Phase("1 ×", 400.0, 270.0, {}, 1.0, 2.0, 1000, 0, 80.0)
     assert good.capacity_per_s == 400
-    overloaded = Phase("3 ×", 1200.0, 365.0, {}, 1.0, 2.0, 1000, 0, 20.0)
-    slow = Phase("3 ×", 1200.0, 350.0, {}, 1.0, 2.0, 1000, 2, 20.0)
+    overloaded = Phase("3 ×", 1200.0, 365.0, {}, 1.0, 2.0, 1000, 0, 80.0)
+    slow = Phase("3 ×", 1200.0, 350.0, {}, 1.0, 2.0, 1000, 2, 80.0)
     assert shortcomings([good, overloaded]) == []
     assert shortcomings([good, slow]) == [
         "3 ×: 2 evaluated too late",
