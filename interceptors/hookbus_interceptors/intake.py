@@ -40,6 +40,8 @@ class Terms(msgspec.Struct, frozen=True):
     #: Who signed it and how; empty in a question that is not signed.
     key: str = ""
     signature: str = ""
+    #: ``Hb-Expires-Ms`` as it is written, which is what a signature covers.
+    expires: str = ""
 
 
 def read_terms(raw: bytes) -> Terms:
@@ -59,6 +61,7 @@ def read_terms(raw: bytes) -> Terms:
         _ms(values, envelope.EXPIRES_MS),
         values.get(envelope.KEY, ""),
         values.get(envelope.SIGNATURE, ""),
+        values.get(envelope.EXPIRES_MS, ""),
     )
 
 
@@ -97,7 +100,7 @@ def covered(terms: Terms, subject: tuple[str, str, str, str], reply: str, body: 
         point=point,
         agent=agent,
         question_id=terms.id or "",
-        expires_ms="" if terms.expires_ms is None else str(terms.expires_ms),
+        expires_ms=terms.expires,
         reply=reply,
         digest=signing.body_digest(body),
     )

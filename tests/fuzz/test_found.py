@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from pathlib import Path
+from random import Random
 
 import nkeys
 import pytest
@@ -17,6 +19,7 @@ from hookbus.signing import Signer, read_trust
 from hookbus_client import BusEmitter
 from tests.client.scripted import Local, until
 from tests.contract.strategies import POINT_FIELDS
+from tests.fuzz.questions import ASKER, Case, Questions
 
 pytestmark = pytest.mark.anyio
 
@@ -79,6 +82,23 @@ def test_a_key_whose_signatures_nobody_accepts_is_refused_at_the_start(tmp_path:
     path.write_bytes(nkeys.encode_seed(bytes(32), nkeys.PREFIX_BYTE_ACCOUNT))
     with pytest.raises(SettingsInvalid, match="not that of a user"):
         Signer.from_file(path)
+
+
+async def test_a_signature_covers_the_expiry_to_the_letter() -> None:
+    """With zeros put in front, the same instant passed for what was signed."""
+    async with Questions() as target:
+        signed = [b"Hb-Id: @id@", b"Hb-Signature: @signature@", b"Hb-Key: " + ASKER.key.encode()]
+        exact = _exact_question(target, [*signed, b"Hb-Expires-Ms: @later@"])
+        assert await target.check(exact) == "evaluated"
+        raw = exact.headers.replace(b"@later@", b"0@later@")
+        assert await target.check(exact._replace(headers=raw, exact=False)) == "rejected 400"
+
+
+def _exact_question(target: Questions, lines: list[bytes]) -> Case:
+    """Return the first exact question that is drawn where keys are demanded, with these header lines."""
+    drawn = (target.case(Random(number)) for number in itertools.count())
+    case = next(case for case in drawn if case.exact and case.demands_keys)
+    return case._replace(headers=b"".join(line + b"\r\n" for line in [b"NATS/1.0", *lines, b""]))
 
 
 async def test_a_server_that_tells_of_addresses_that_are_none_does_not_end_the_connecting() -> None:
