@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import time
 from typing import Any
@@ -51,6 +52,8 @@ def unix_ms() -> int:
         (context(), b"NATS/1.0\r\nHb-Id: \xff\r\n\r\n", "HeadersMalformed"),
         (context(), b"NATS/1.0\r\nHb-Id: a\r\nHb-Id: b\r\n\r\n", "HeadersMalformed"),
     ],
+    # By number: bytes with the time in them would give every process another name for the same test.
+    ids=itertools.count(),
 )
 async def test_a_malformed_question_is_refused_with_400(
     asker: Asker, body: Any, raw_headers: bytes | None, error: str
@@ -91,6 +94,7 @@ async def test_unknown_headers_are_ignored(asker: Asker) -> None:
 @pytest.mark.parametrize(
     ("budget_ms", "expires"),
     [(0, {}), (5000, {"expires_ms": "1"}), (5000, {"expires_ms": str(unix_ms() - 1)}), (0, {"expires_ms": ""})],
+    ids=itertools.count(),
 )
 async def test_a_question_that_expired_by_either_clock_is_never_started(
     asker: Asker, budget_ms: int, expires: dict[str, str]
