@@ -9,7 +9,7 @@ from typing import Any, Final
 from agent_hooks import AgentContext, AgentContextBuilder
 
 from hookbus import codec
-from hookbus.context import Outgoing, outgoing
+from hookbus.context import Outgoing, outgoing, prepare
 
 #: Bytes of a context on the wire, by the name that cases use.
 SIZES: Final = {
@@ -57,7 +57,7 @@ def context_of(name: str) -> AgentContext:
 
 def body_of(context: AgentContext) -> Outgoing:
     """Return *context* as it goes out."""
-    return outgoing(context, codec.survey(context))
+    return outgoing(prepare(context))
 
 
 def session_bytes(turns: int) -> tuple[int, int]:

@@ -10,6 +10,13 @@ from typing import Final
 from hookbus_client.bench import plot, report
 from hookbus_client.bench.results import Machine, Results
 
+#: A machine with nothing else on it when the run began.
+_QUIET_LOAD: Final = 1.0
+_CAUTION: Final = """
+**Something else was running on this machine.** Ratios of such a run show that the bench works and little more: who
+has to wake another process waits for whoever has the processor.
+"""
+
 TEMPLATE: Final = Path(__file__).with_name("performance.template.md")
 
 
@@ -27,6 +34,7 @@ def write(runs: Sequence[Results], path: Path) -> None:
         date=last.date,
         minutes=f"{last.lasted_s / 60:.1f}",
         machine=_machine(last.machine),
+        caution=_CAUTION if last.machine.load > _QUIET_LOAD else "",
         targets=report.as_markdown(report.targets(runs)),
         picture=picture.name,
         medians=report.as_markdown(report.medians(last)),

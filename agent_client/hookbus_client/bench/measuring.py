@@ -40,13 +40,13 @@ async def run(plan: Plan, url: str | None, on_progress: Progress) -> Results:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hookbus-bench-")))
         if url is None:
             url = stack.enter_context(EmbeddedServer(config=SERVER_CONFIG)).url
-        measuring = _Run(await _carried(plan, url), Fleet(stack, url, folder), on_progress)
+        fleet = Fleet(stack, url, folder)
+        measuring = _Run(await _carried(plan, url), fleet, on_progress)
         await measuring.start()
         memory = await measuring.memory()
-        measured = [
-            f for case, contenders in measuring.plan.cases.items() for f in await measuring.case(case, contenders)
-        ]
+        measured = await measuring.cases()
         scaled = await measuring.scaling()
+        fleet.end()
     conversation, sent = session_bytes(plan.session_turns)
     extras = Extras(
         plan.memory_emissions[1], *memory, plan.scaled_workers, *scaled, plan.session_turns, conversation, sent
@@ -88,7 +88,11 @@ class _Run:
         for agent in self._agents.values():
             await agent.ready()
 
-    async def case(self, case: Case, contenders: tuple[Contender, ...]) -> list[Figures]:
+    async def cases(self) -> list[Figures]:
+        """Measure every case of the plan."""
+        return [found for case, who in self.plan.cases.items() for found in await self._case(case, who)]
+
+    async def _case(self, case: Case, contenders: tuple[Contender, ...]) -> list[Figures]:
         """Measure *case*: in each round every contender has its turn, each round another one first."""
         wanted = Slice(case, self.plan.slice_s * (1 if case.callers == 1 else 2), 1 if case.callers > 1 else 3)
         rounds = {contender: list[Measured]() for contender in contenders}

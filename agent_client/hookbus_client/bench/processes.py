@@ -76,6 +76,11 @@ class Child:
             raise self._failed() from None
         return msgspec.json.decode(await self._line(), type=Measured)
 
+    def end(self) -> None:
+        """Ask it to end; whoever started it waits for that."""
+        if self._process.returncode is None:
+            self._process.terminate()
+
     def _failed(self) -> ChildFailed:
         self._log.seek(0)
         return ChildFailed(self._what, self._log.read().decode(errors="replace"))
@@ -108,6 +113,12 @@ class Fleet:
         self._stack = stack
         self._url = url
         self._keys = _Keys(folder)
+        self._children: list[Child] = []
+
+    def end(self) -> None:
+        """Ask every process to end, so that none has to wait for the end of another."""
+        for started in self._children:
+            started.end()
 
     async def workers(self, contender: Contender, interceptors: int) -> dict[str, Child]:
         """Start a worker for each of so many interceptors, by name; they may still be starting."""
@@ -131,7 +142,7 @@ class Fleet:
         if contender is Contender.SIGNED:
             spec = msgspec.structs.replace(spec, signing_key=self._keys.agent, trust=self._keys.trust)
         command = (*_MODULE, "hookbus_client.bench.agent", msgspec.json.encode(spec).decode())
-        return await self._stack.enter_async_context(child(f"agent ({contender})", command))
+        return await self._child(f"agent ({contender})", command)
 
     async def _worker(self, contender: Contender, name: str) -> Child:
         environment: dict[str, str] = {}
@@ -144,7 +155,14 @@ class Fleet:
             command += ["--name", name, "--url", self._url, "--concurrency", _CONCURRENCY]
             if contender is Contender.SIGNED:
                 environment = {"HOOKBUS_SIGNING_KEY": self._keys.worker, "HOOKBUS_TRUST": self._keys.trust}
-        return await self._stack.enter_async_context(child(f"worker ({contender})", command, environment))
+        return await self._child(f"worker ({contender})", command, environment)
+
+    async def _child(
+        self, what: str, command: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> Child:
+        started = await self._stack.enter_async_context(child(what, command, environment))
+        self._children.append(started)
+        return started
 
 
 def _interceptor(contender: Contender, index: int) -> str:
