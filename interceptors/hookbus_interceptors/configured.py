@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar, get_args
 
+import anyio.to_thread
 import msgspec
 
 import hookbus
@@ -166,11 +167,19 @@ class Reloading(Generic[I]):
 
         It is entered once: later versions take over from the one before.
         """
+        first = self._newest
         async with AsyncExitStack() as stack:
-            held = getattr(self._newest, "lifespan", None)
+            held = getattr(first, "lifespan", None)
             if held is not None:
                 await stack.enter_async_context(held(bus))
+                await anyio.to_thread.run_sync(self._hand_on, first)
             yield
+
+    def _hand_on(self, first: I) -> None:
+        # A reload while the lifespan was entered took over before there was anything to take.
+        with self._reload:
+            if self._newest is not first:
+                self._newest.take_over(first)
 
 
 def _watch(reference: weakref.ref[Reloading[Any]]) -> None:

@@ -214,3 +214,33 @@ async def test_a_configured_interceptor_keeps_its_lifespan_over_reloads(asker: A
         answer = await asker.ask()
     assert answer.verdict["decision"] == "allow"
     assert life == ["entered", "left"]
+
+
+async def test_a_reload_while_the_lifespan_is_entered_takes_over_what_it_holds(
+    asker: Asker, tmp_path: Path
+) -> None:
+    path = tmp_path / "living.toml"
+    path.write_text('version = "1"')
+
+    class Living(Configured[Configuration]):
+        connection: object = None
+
+        @asynccontextmanager
+        async def lifespan(self, bus: hookbus.Connection) -> AsyncIterator[None]:
+            path.write_text('version = "2"')
+            assert await asyncio.to_thread(interceptor.reload)
+            self.connection = bus
+            yield
+
+        def take_over(self, previous: Living) -> None:
+            self.connection = previous.connection
+
+        @pre_tool_call
+        def judge(self, _context: PreToolCallContext) -> Verdict:
+            return allow() if self.connection is asker.bus else deny("no connection")
+
+    interceptor = Living.from_config(path)
+    async with Worker(asker.bus, interceptor, name="policy"):
+        answer = await asker.ask()
+    assert answer.verdict["decision"] == "allow"
+    assert answer.headers["Hb-Policy"].startswith("2+")

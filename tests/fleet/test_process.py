@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,9 +13,12 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from hookbus_interceptors.fleet import process as module
+from hookbus_interceptors.fleet.leash import leashed
 from hookbus_interceptors.fleet.process import State, Supervised
+from tests.worker.asking import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -37,6 +43,7 @@ class Seen:
         self.states: list[State] = []
         self.pauses: list[float] = []
         self.lines: list[str] = []
+        self.leash = False
         self._codes = codes
         self._more = anyio.Event()
         self.process = Supervised("one/1", self._command, READY, on_change=self._change, on_line=self._line)
@@ -44,7 +51,8 @@ class Seen:
     def _command(self) -> list[str]:
         # The last one again and again.
         code = self._codes[min(self.process.restarts, len(self._codes) - 1)]
-        return [sys.executable, "-c", code]
+        command = [sys.executable, "-uc", code]
+        return leashed(command) if self.leash else command
 
     def _change(self, process: Supervised) -> None:
         self.states.append(process.state)
@@ -147,13 +155,63 @@ async def test_one_that_is_told_between_two_lives_is_started_no_more(monkeypatch
     assert seen.process.restarts == 0
 
 
-async def test_what_it_started_and_left_behind_does_not_hold_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LAST_WORDS_S", 0.05)
-    left = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid); sys.exit(3)"
+async def test_what_it_left_behind_is_killed_with_it() -> None:
+    left = "import subprocess, sys; print(subprocess.Popen(['sleep', '600']).pid); sys.exit(3)"
     seen = Seen(left, SERVE)
     async with running(seen):
         await seen.until(lambda: State.SERVING in seen.states)
-    await anyio.run_process(["kill", seen.lines[0]])
+        await eventually(lambda: _is_gone(int(seen.lines[0])))
+
+
+async def test_what_it_left_behind_out_of_reach_does_not_hold_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LAST_WORDS_S", 0.05)
+    left = """
+import subprocess, sys
+print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid)
+sys.exit(3)
+"""
+    seen = Seen(left, SERVE)
+    async with running(seen):
+        await seen.until(lambda: State.SERVING in seen.states)
+    os.kill(int(seen.lines[0]), signal.SIGKILL)
+
+
+async def _is_gone(pid: int) -> bool:
+    # One that nobody has waited for is gone, too.
+    status = await anyio.run_process(["ps", "-o", "stat=", "-p", str(pid)], check=False)
+    return status.stdout.strip() in (b"", b"Z")
+
+
+async def test_what_runs_on_a_leash_is_told_once_when_the_leash_is_let_go() -> None:
+    async with await anyio.open_process(leashed([sys.executable, "-uc", SERVE]), stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        lines = BufferedByteReceiveStream(process.stdout)
+        assert await lines.receive_until(b"\n", 100) == b"ready one"
+        await process.stdin.aclose()
+        assert await lines.receive_until(b"\n", 100) == b"draining"
+        assert await process.wait() == 0
+        with pytest.raises(anyio.IncompleteRead):
+            await lines.receive_until(b"\n", 100)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("raise SystemExit(3)", 3), ("import os; os.abort()", -signal.SIGABRT)]
+)
+async def test_a_leash_ends_as_what_it_holds_ended(code: str, status: int) -> None:
+    async with await anyio.open_process(leashed([sys.executable, "-c", code]), stdin=subprocess.PIPE) as process:
+        assert await process.wait() == status
+
+
+async def test_a_leash_hands_on_what_it_is_told() -> None:
+    seen = Seen(SERVE)
+    seen.leash = True
+    async with running(seen):
+        assert await seen.process.settled()
+        seen.process.drain()
+        await seen.until(lambda: State.ENDED in seen.states)
+    assert seen.lines == ["ready one", "draining"]
+    assert seen.process.status == 0
 
 
 async def test_a_line_without_an_end_is_shown_in_pieces_and_its_rest_at_the_end() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import hookbus
-from hookbus import QuestionFailed
+from hookbus import Failure, QuestionFailed
 from hookbus.server import EmbeddedServer
 from tests.fleet.processes import Up
 from tests.worker.asking import context, eventually
@@ -98,10 +98,14 @@ async def test_a_worker_and_a_server_that_are_killed_come_back(write: Write) -> 
             except QuestionFailed:
                 return False  # the workers have not found the server again yet
 
-        await eventually(answers)
+        await eventually(answers, within_s=60)
 
 
-@pytest.mark.parametrize("end", [Up.interrupt, lambda up: up.signal(signal.SIGTERM)], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize(
+    "end",
+    [Up.interrupt, lambda up: up.signal(signal.SIGTERM), lambda up: up.signal(signal.SIGHUP)],
+    ids=["ctrl-c", "sigterm", "closed terminal"],
+)
 async def test_ending_loses_no_answer_of_what_is_in_flight(write: Write, end: Callable[[Up], None]) -> None:
     with Up(write(SLOW.format(target="take_a_while")), workers=1) as up:
         async with hookbus.connect(up.url) as bus, asyncio.TaskGroup() as tasks:
@@ -122,6 +126,9 @@ async def test_the_second_signal_kills(write: Write) -> None:
             up.signal(signal.SIGTERM)
             assert await asyncio.to_thread(up.wait) == 0
             assert await asked
+        with pytest.raises(hookbus.CannotConnect):
+            async with hookbus.connect(up.url, connect_timeout_s=1.0):
+                pass
 
 
 async def _failure(bus: hookbus.Connection) -> BaseException | None:
@@ -130,6 +137,50 @@ async def _failure(bus: hookbus.Connection) -> BaseException | None:
     except (QuestionFailed, TimeoutError) as error:
         return error
     return None
+
+
+async def test_a_command_that_is_killed_leaves_no_worker_and_loses_no_answer(
+    write: Write, server: EmbeddedServer
+) -> None:
+    with Up(
+        write(SLOW.format(target="take_a_while").replace("port = 0", f'url = "{server.url}"')), workers=1
+    ) as up:
+        async with hookbus.connect(server.url) as bus:
+            async with asyncio.TaskGroup() as tasks:
+                asked = tasks.create_task(bus.interceptor("policy").intercept(context()))
+                await asyncio.to_thread(up.wait_for, r"│ asked")
+                up.process.kill()
+                assert await asked == {"decision": "allow"}
+            await eventually(lambda: _fails(bus, Failure.ABSENT), within_s=60)
+
+
+async def _fails(bus: hookbus.Connection, failure: Failure) -> bool:
+    try:
+        await bus.interceptor("policy").intercept(context())
+    except QuestionFailed as failed:
+        return failed.failure is failure
+    return False
+
+
+async def test_a_command_that_is_killed_leaves_no_server(write: Write) -> None:
+    async def down() -> bool:
+        try:
+            async with hookbus.connect(up.url, connect_timeout_s=1.0):
+                return False
+        except hookbus.CannotConnect:
+            return True
+
+    with Up(write(SLOW.format(target="hang")), workers=1) as up:
+        up.process.kill()
+        await eventually(down, within_s=60)
+
+
+async def test_a_signal_before_anything_serves_ends_it(write: Write) -> None:
+    with Up(write(SLOW.format(target="hang")), workers=0) as up:
+        await asyncio.to_thread(up.wait_for, "server: starting")
+        up.signal(signal.SIGTERM)
+        assert await asyncio.to_thread(up.wait) == 0
+        assert not any("policy/1: serving" in line for line in up.lines)
 
 
 async def test_a_worker_that_cannot_be_made_is_shown_and_the_others_serve(write: Write) -> None:

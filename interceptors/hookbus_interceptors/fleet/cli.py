@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from hookbus import HookbusError
+from hookbus_interceptors.fleet.leash import leashed
 from hookbus_interceptors.fleet.plan import FleetPlan, read_fleet, server_command, worker_command
 from hookbus_interceptors.fleet.process import Supervised
 from hookbus_interceptors.fleet.rollcall import call_roll
@@ -101,14 +102,14 @@ class Fleet:
             ended.set()
 
     async def _obey_signals(self) -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        # SIGHUP, too: a terminal that is closed.
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             async for _ in signals:
-                if self._draining:
-                    for process in [*self._workers, *([self._server] if self._server else [])]:
-                        process.kill()
-                self._draining = True
                 for worker in self._workers:
-                    worker.drain()
+                    worker.kill() if self._draining else worker.drain()
+                if self._server is not None and (self._draining or self._url is None):
+                    self._server.kill() if self._draining else self._server.drain()
+                self._draining = True
 
     def _command(self, name: str) -> Callable[[], list[str]]:
         plan = self._plan.interceptors[name]
@@ -117,7 +118,7 @@ class Fleet:
     def _supervised(self, name: str, command: Callable[[], list[str]], ready: re.Pattern[str]) -> Supervised:
         return Supervised(
             name,
-            command,
+            lambda: leashed(command()),
             ready,
             on_change=lambda process: self._view.show_change(process),
             on_line=lambda process, line: self._view.show_line(process, line),

@@ -106,14 +106,21 @@ class Supervised:
             self._change(State.DRAINING)
 
     def kill(self) -> None:
-        """End it at once, and start it no more."""
+        """End it and all that it has started at once, and start it no more."""
         self._drain.set()
-        self._signal(signal.SIGKILL)
+        if self.process is not None:
+            self._sweep(self.process.pid)
 
     def _signal(self, number: signal.Signals) -> None:
         if self.process is not None:
             with suppress(ProcessLookupError):
                 self.process.send_signal(number)
+
+    @staticmethod
+    def _sweep(pid: int) -> None:
+        """Kill a process and whatever it has started and left behind."""
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
 
     def _change(self, state: State) -> None:
         self.state = state
@@ -129,7 +136,8 @@ class Supervised:
         # hears of it twice ends at once instead of draining; the server would end before they have answered.
         started = await anyio.open_process(
             self._command(),
-            stdin=subprocess.DEVNULL,
+            # Held for as long as this process lives: what runs on a leash ends when it is let go.
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -145,7 +153,11 @@ class Supervised:
                     reading.start_soon(self._read, process.stdout)
                     async with anyio.create_task_group() as limit:
                         limit.start_soon(self._kill_late)
-                        self.status = await process.wait()
+                        try:
+                            self.status = await process.wait()
+                        finally:
+                            # What it left behind would answer on, with nobody to look after it.
+                            self._sweep(process.pid)
                         limit.cancel_scope.cancel()
                     reading.cancel_scope.deadline = anyio.current_time() + _LAST_WORDS_S
             finally:
@@ -154,7 +166,7 @@ class Supervised:
     async def _kill_late(self) -> None:
         await self._drain.wait()
         await anyio.sleep(DRAIN_S)
-        self._signal(signal.SIGKILL)
+        self.kill()
 
     async def _read(self, stream: ByteReceiveStream) -> None:
         async for line in _lines(stream):
