@@ -1,9 +1,9 @@
 """Runs a command that is told to end when whoever holds the leash is gone, however that happened.
 
 The leash is standard input: it ends when its holder does, and then the command gets SIGTERM, once, so that
-workers drain and none stays behind with a policy that nobody looks after. (The kernel's own signal for the death of
-a parent comes once for each of its threads, and a worker ends at once at the second.) It is run by its path, and
-imports nothing of ours.
+workers drain and none stays behind with a policy that nobody looks after. (The kernel's own signal for the death
+of a parent comes once for each of its threads, and a worker ends at once at the second.) It is run by its path,
+and imports nothing of ours.
 """
 
 from __future__ import annotations
