@@ -123,6 +123,8 @@ class BusEmitter(InterceptionEmitter):
         The caller must look at ``record.proceeds``. When the calling task is cancelled, a denying record is
         left and the cancellation goes on (§6.3, §12.2).
         """
+        clock = asyncio.get_running_loop().time
+        began = clock()
         seats, names = self._seats_at(point_of(ctx))
         try:
             check_envelope(ctx)
@@ -143,7 +145,8 @@ class BusEmitter(InterceptionEmitter):
             seats=seats,
             names=names,
             seam=Seam(self._resolver, self._approval_redactor, self._resolver_timeout, self._identity),
-            budget_s=self._budget_s,
+            # What preparing a large context took counts too.
+            budget_s=None if self._budget_s is None else self._budget_s - (clock() - began),
         )
         try:
             outcome = await emission.compose()

@@ -119,11 +119,12 @@ class Connection:
         # One round trip first: aborting drops what the socket has not taken, such as answers just written.
         if self.is_connected:
             await self.flush(timeout_s=1.0)
-        if self._keeper is not None:
-            self._keeper.cancel()
         self._end_client()
-        if self._keeper is not None:
-            await asyncio.wait([self._keeper])
+        # More than once: on Python 3.11 a cancellation can be lost while the library connects.
+        while self._keeper is not None and not self._keeper.done():
+            self._keeper.cancel()
+            await asyncio.wait([self._keeper], timeout=0.05)
+        self._end_client()
 
     @property
     def trust(self) -> Trust | None:

@@ -29,6 +29,7 @@ logger = logging.getLogger("hookbus.connection")
 Handler = Callable[[bytes, bytes, bytes, bytes], None]
 
 _CRLF: Final = b"\r\n"
+_READ_BYTES: Final = 64 * 1024
 _PING: Final = b"PING\r\n"
 
 
@@ -75,10 +76,22 @@ class NatsClient(Client):
                 raise CannotConnect((without_secrets(url),), _why(error)) from None
             raise
 
+    def _connect_command(self) -> bytes:
+        # The library signs in all the same where the greeting, which anybody on the line can alter, offers no TLS.
+        if "tls" in self.options and not self._server_info.get("tls_required"):
+            raise nats_errors.SecureConnRequiredError
+        return bytes(super()._connect_command())
+
     async def _select_next_server(self) -> None:
-        # One server and one attempt: which server comes next is decided by whoever builds the next client.
+        # One server and one attempt: which server comes next is decided by whoever builds the next client. The
+        # library's own connecting can lose a cancellation, and with it the socket it has just opened.
         self._current_server = self._server_pool[0]
-        await self._connect_to_server(self._current_server)
+        uri = self._current_server.uri
+        transport = TcpTransport()  # type: ignore[no-untyped-call]  # the library's own, without types
+        reader, writer = await asyncio.open_connection(uri.hostname, uri.port, limit=_READ_BYTES)
+        transport._bare_io_reader = transport._io_reader = reader
+        transport._bare_io_writer = transport._io_writer = writer
+        self._transport = transport
 
     def lose(self, why: str) -> None:
         """End this connection now, without waiting for anything."""

@@ -412,3 +412,15 @@ async def test_a_user_revoked_by_a_reload_is_cut_off_and_back_when_permitted_aga
             server.reload(PERMISSIONS)
             await until(lambda: bus.is_connected)
             assert (await ask(bus)).outcome is Failure.ABSENT
+
+
+@pytest.mark.parametrize("attempt", range(5))
+async def test_leaving_while_it_reconnects_does_not_wait(server: EmbeddedServer, attempt: int) -> None:
+    async with Proxy(server.port) as proxy:
+        async with asyncio.timeout(PATIENCE_S):
+            async with hookbus.connect(proxy.url) as bus:
+                proxy.cut()
+                await until(lambda: not bus.is_connected or bus.reconnects > 0)
+                for _ in range(attempt * 3):
+                    await asyncio.sleep(0)
+        assert not bus.is_connected

@@ -63,7 +63,6 @@ async def test_a_server_of_another_authority_is_not_joined(deployed: Deployment,
 
 @pytest.mark.parametrize("role", [Role.AGENT, Role.WORKER])
 @tried("server", "offers no TLS to a client that was told to use it", Stop.TLS, shows="refused by the client")
-@pytest.mark.xfail(strict=True, reason="the client goes on without TLS where the server's greeting offers none")
 async def test_a_server_that_offers_no_tls_is_not_joined(deployed: Deployment, role: Role) -> None:
     heard, ended = bytearray(), asyncio.Event()
 
