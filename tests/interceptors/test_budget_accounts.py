@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tomllib
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -13,7 +14,9 @@ import pytest
 from hookbus.server import EmbeddedServer
 from hookbus_interceptors.authoring.testing import AsyncTestClient
 from hookbus_interceptors.budget import Budget, BudgetConfiguration
+from hookbus_interceptors.fleet.plan import FleetPlan
 from tests.interceptors.shared_store import DAY_MS, NOON_MS, Clock, opened, tool_call, tool_result
+from tests.worker.processes import ROOT
 
 pytestmark = pytest.mark.anyio
 
@@ -305,3 +308,13 @@ async def test_calls_with_the_same_id_are_still_so_many_calls(jetstream: Embedde
 def test_a_configuration_that_limits_nothing_or_twice_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="validation error"):
         BudgetConfiguration.model_validate(wrong)
+
+
+@pytest.mark.parametrize("where", ["docs/interceptors/budget.md", "deploy/fleet.toml"])
+def test_the_configurations_shown_and_shipped_are_some(where: str) -> None:
+    text = (ROOT / where).read_text("utf-8")
+    fleet = tomllib.loads(text.split("```toml\n")[1].split("```")[0] if where.endswith(".md") else text)
+    plan = FleetPlan.model_validate(fleet)
+    assert plan.server.jetstream
+    assert plan.interceptors["budget"].target == "hookbus_interceptors.budget:Budget"
+    BudgetConfiguration.model_validate(plan.interceptors["budget"].configuration)

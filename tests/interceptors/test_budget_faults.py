@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -27,6 +28,7 @@ from hookbus_interceptors.store import (
 from hookbus_interceptors.store.bucket import NOTHING, Bucket
 from tests.interceptors.shared_store import Clock, opened, tool_call
 from tests.worker.asking import eventually
+from tests.worker.processes import ROOT
 
 pytestmark = pytest.mark.anyio
 
@@ -195,6 +197,22 @@ async def test_the_store_may_be_on_another_server(
         assert (await client(one).pre_tool_call("book")).permits
     async with bucket(own_jetstream.url, tenant) as seen:
         assert (await seen.read("test.session.test-session", timeout_s=5)).value
+
+
+async def test_a_user_with_the_permissions_of_the_page_is_enough(tenant: str) -> None:
+    page = (ROOT / "docs/interceptors/budget.md").read_text("utf-8")
+    block = page.split("```text\n")[1].split("```")[0].replace("hookbus-budget", SETTINGS.bucket)
+    publish, subscribe = block.split("subscribe")
+    permitted = json.dumps({"publish": publish.split()[1:], "subscribe": subscribe.split()[:1]})
+    users = f"[{{user: all, password: all}}, {{user: one, password: one, permissions: {permitted}}}]"
+    with EmbeddedServer(jetstream=True, config=f"authorization {{ users: {users} }}") as server:
+        address = server.url.removeprefix("nats://")
+        async with bucket(f"nats://all:all@{address}", tenant):
+            pass
+        least = budget(store={"bucket": SETTINGS.bucket, "inbox": "_INBOX.budget"})
+        async with opened(f"nats://one:one@{address}", tenant, least):
+            answers = [await client(least).pre_tool_call("book") for _ in range(4)]
+            assert [answer.permits for answer in answers] == [True, True, True, False]
 
 
 async def test_another_store_needs_a_restart(jetstream: EmbeddedServer, tenant: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from pyrate_limiter import Rate
 import hookbus
 from hookbus.server import EmbeddedServer
 from hookbus_interceptors.authoring.testing import AsyncTestClient
+from hookbus_interceptors.fleet.plan import FleetPlan
 from hookbus_interceptors.rate_limit import RateLimit, RateLimitConfiguration, Taken, Window
 from hookbus_interceptors.store import StoreDown, StoreSilent
 from tests.interceptors.shared_store import CLOCK, Clock, ClockFile, allowed, opened, tool_call
 from tests.worker.asking import eventually
-from tests.worker.processes import WorkerProcess
+from tests.worker.processes import ROOT, WorkerProcess
 
 pytestmark = pytest.mark.anyio
 
@@ -283,3 +285,13 @@ async def test_a_reloaded_rule_counts_what_came_before(
 def test_rules_that_cannot_be_meant_are_refused(wrong: list[dict[str, Any]]) -> None:
     with pytest.raises(ValueError, match="validation error"):
         RateLimitConfiguration.model_validate({"rules": wrong})
+
+
+@pytest.mark.parametrize("where", ["docs/interceptors/rate-limit.md", "deploy/fleet.toml"])
+def test_the_rules_shown_and_shipped_are_some(where: str) -> None:
+    text = (ROOT / where).read_text("utf-8")
+    fleet = tomllib.loads(text.split("```toml\n")[1].split("```")[0] if where.endswith(".md") else text)
+    plan = FleetPlan.model_validate(fleet)
+    assert plan.server.jetstream
+    assert plan.interceptors["rate-limit"].target == "hookbus_interceptors.rate_limit:RateLimit"
+    RateLimitConfiguration.model_validate(plan.interceptors["rate-limit"].configuration)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 #: Reservations and remembered questions of one account; one more is refused, or the entry would grow too large.
 MAX_ENTRIES: Final = 4000
@@ -66,10 +67,10 @@ class Ceiling(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True, array_like=True):
-    """A reservation. Each attempt to ask a question has its own; together they count once."""
+    """What one question has reserved."""
 
-    question: str
-    attempt: str
+    #: Those that hold it: a question may be asked a second time, of another worker, and counts once.
+    attempts: tuple[str, ...]
     #: Which call is to settle it: calls of the same name settle the oldest first.
     call: str
     amounts: Amounts
@@ -96,12 +97,13 @@ class Account(msgspec.Struct, omit_defaults=True):
     #: The first question; 0 before it.
     began_ms: int = 0
     used: Amounts = Amounts()
-    held: list[Hold] = []
+    #: Reservations, by question, the oldest first.
+    held: dict[str, Hold] = {}
     #: Questions that were settled, and until when they are remembered: a late second attempt is no new call.
     answered: dict[str, int] = {}
 
     def reserve(
-        self, hold: Hold, ceiling: Ceiling, *, now_ms: int, spend_expired: bool
+        self, question: str, hold: Hold, ceiling: Ceiling, *, now_ms: int, spend_expired: bool
     ) -> tuple[Refusal | None, bool]:
         """Make the reservation *hold* unless more than *ceiling* would then be used or reserved.
 
@@ -112,28 +114,33 @@ class Account(msgspec.Struct, omit_defaults=True):
             return Refusal(Measure.ELAPSED), False
         if not ceiling.counts(hold.amounts):
             return None, began == 0
+        if question in self.answered:
+            return None, False
         self._expire(now_ms, spend=spend_expired)
-        if hold.question in self.answered:
-            return None, False
-        if any(held.question == hold.question for held in self.held):
-            if all(held.attempt != hold.attempt for held in self.held):
-                self.held.append(hold)
-                return None, True
-            return None, False
+        if (other := self.held.get(question)) is not None:
+            new = tuple(attempt for attempt in hold.attempts if attempt not in other.attempts)
+            self.held[question] = replace(other, attempts=other.attempts + new)
+            return None, bool(new)
         if len(self.held) + len(self.answered) >= MAX_ENTRIES:
-            return Refusal(Measure.RESERVATIONS, min((held.until_ms for held in self.held), default=None)), False
+            return self._refusal(Measure.RESERVATIONS), False
         measure = ceiling.exceeded_by(self._in_sight + hold.amounts)
         if measure is not None:
             would_help = ceiling.exceeded_by(self.used + hold.amounts) is None
-            return Refusal(measure, min(held.until_ms for held in self.held) if would_help else None), False
-        self.held.append(hold)
+            return self._refusal(measure) if would_help else Refusal(measure), False
+        self.held[question] = hold
         return None, True
 
     def release(self, question: str, attempt: str) -> tuple[None, bool]:
         """Give back what *attempt* reserved; what another attempt of the same question reserved stays."""
-        before = len(self.held)
-        self.held = [held for held in self.held if (held.question, held.attempt) != (question, attempt)]
-        return None, len(self.held) < before
+        hold = self.held.get(question)
+        if hold is None or attempt not in hold.attempts:
+            return None, False
+        others = tuple(other for other in hold.attempts if other != attempt)
+        if others:
+            self.held[question] = replace(hold, attempts=others)
+        else:
+            del self.held[question]
+        return None, True
 
     def settle(
         self, call: str, question: str, actual: Amounts | None, *, answer_by_ms: int, now_ms: int, only_held: bool
@@ -145,33 +152,40 @@ class Account(msgspec.Struct, omit_defaults=True):
         """
         if question in self.answered:
             return True, False
-        found = next((held for held in self.held if held.call == call), None)
-        if found is None and only_held:
+        asked = next((asked for asked, hold in self.held.items() if hold.call == call), None)
+        if asked is None and only_held:
             return False, False
         self._forget(now_ms)
-        if found is not None:
-            self.held = [held for held in self.held if held.question != found.question]
-            self.answered[found.question] = found.answer_by_ms + SKEW_MS
         self.began_ms = self.began_ms or now_ms
-        if actual is None:
-            actual = found.amounts if found is not None else Amounts()
-        self.used += actual
+        reserved = Amounts()
+        if asked is not None:
+            hold = self.held.pop(asked)
+            reserved = hold.amounts
+            self.answered[asked] = hold.answer_by_ms + SKEW_MS
+        self.used += reserved if actual is None else actual
         self.answered[question] = answer_by_ms + SKEW_MS
         return True, True
 
     @property
     def _in_sight(self) -> Amounts:
-        """What is used once all that is reserved is; attempts of one question count once."""
-        return sum({held.question: held.amounts for held in self.held}.values(), self.used)
+        """What is used once all that is reserved is."""
+        amounts = [hold.amounts for hold in self.held.values()]
+        return self.used + Amounts(
+            sum(reserved.tool_calls for reserved in amounts),
+            sum(reserved.tokens for reserved in amounts),
+            sum(reserved.cost for reserved in amounts),
+        )
+
+    def _refusal(self, measure: Measure) -> Refusal:
+        return Refusal(measure, min((hold.until_ms for hold in self.held.values()), default=None))
 
     def _expire(self, now_ms: int, *, spend: bool) -> None:
         self._forget(now_ms)
-        live = [held for held in self.held if held.until_ms > now_ms]
-        if spend:
-            asked = {held.question for held in live}
-            expired = {held.question: held.amounts for held in self.held if held.question not in asked}
-            self.used = sum(expired.values(), self.used)
-        self.held = live
+        for question in [question for question, hold in self.held.items() if hold.until_ms <= now_ms]:
+            hold = self.held.pop(question)
+            if spend:
+                self.used += hold.amounts
 
     def _forget(self, now_ms: int) -> None:
-        self.answered = {question: until for question, until in self.answered.items() if until > now_ms}
+        for question in [question for question, until_ms in self.answered.items() if until_ms <= now_ms]:
+            del self.answered[question]

@@ -33,7 +33,7 @@ from hookbus_interceptors.budget.configuration import DAY_S, BudgetConfiguration
 from hookbus_interceptors.budget.usage import estimated, used
 from hookbus_interceptors.configured import Configured
 from hookbus_interceptors.current import question
-from hookbus_interceptors.store import Change, Step, Values, digest, question_name
+from hookbus_interceptors.store import Step, Values, digest, question_name
 
 R = TypeVar("R")
 
@@ -118,29 +118,32 @@ class Budget(Configured[BudgetConfiguration]):
 
     async def _reserve(self, context: Context, amounts: Amounts, call: str) -> Verdict:
         asked, now_ms = question(), self._now_ms()
+        name, attempt = question_name(context.raw), secrets.token_hex(4)
         hold = Hold(
-            question=question_name(context.raw),
-            attempt=secrets.token_hex(4),
+            attempts=(attempt,),
             call=call,
             amounts=amounts,
             until_ms=now_ms + int(self.configuration.lease_s * 1000),
             answer_by_ms=now_ms + int(asked.remaining_s * 1000),
         )
-        undo = partial(Account.release, question=hold.question, attempt=hold.attempt)
+        reserve = partial(
+            Account.reserve,
+            question=name,
+            hold=hold,
+            now_ms=now_ms,
+            spend_expired=self.configuration.unsettled == "spent",
+        )
         try:
             steps = {
-                Step(entry.key, self._reserving(hold, entry.ceiling, now_ms), entry.ttl_s): entry
+                Step(entry.key, partial(reserve, ceiling=entry.ceiling), entry.ttl_s): entry
                 for entry in self._entries(context, now_ms)
                 if entry.ceiling.elapsed_ms is not None or entry.ceiling.counts(amounts)
             }
         except ActorUnknown:
             return _NO_ACTOR
+        undo = partial(Account.release, question=name, attempt=attempt)
         refused = await self._accounts.change_all(steps, undo)
         return allow() if refused is None else _refusal(steps[refused[0]], refused[1])
-
-    def _reserving(self, hold: Hold, ceiling: Ceiling, now_ms: int) -> Change[Account, Refusal | None]:
-        spend = self.configuration.unsettled == "spent"
-        return lambda account: account.reserve(hold, ceiling, now_ms=now_ms, spend_expired=spend)
 
     # ---- after -------------------------------------------------------------------------------------
 
