@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import msgspec
 import pytest
 
 import hookbus
@@ -17,16 +18,19 @@ from hookbus import envelope
 from hookbus.server import EmbeddedServer
 from hookbus_interceptors.authoring.testing import AsyncTestClient
 from hookbus_interceptors.budget import Budget, BudgetConfiguration
+from hookbus_interceptors.budget.account import MAX_ENTRIES, Account, Amounts, Ceiling, Hold, Measure, Refusal
 from hookbus_interceptors.store import (
+    Contended,
     EntryUnreadable,
     RestartNeeded,
     StoreDown,
     StoreRefused,
     StoreSettings,
     StoreSilent,
+    values,
 )
 from hookbus_interceptors.store.bucket import NOTHING, Bucket
-from tests.interceptors.shared_store import Clock, opened, tool_call
+from tests.interceptors.shared_store import NOON_MS, Clock, opened, tool_call
 from tests.worker.asking import eventually
 from tests.worker.processes import ROOT
 
@@ -166,6 +170,32 @@ async def test_only_one_of_two_writers_of_a_revision_wins(jetstream: EmbeddedSer
         assert entry.value == b"{}"
         assert await one.replace("key", b"{}", revision=entry.revision, ttl_s=60, timeout_s=5)
         assert not await other.replace("key", b"{}", revision=entry.revision, ttl_s=60, timeout_s=5)
+
+
+async def test_a_worker_that_loses_every_time_gives_up_and_denies(
+    jetstream: EmbeddedServer, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose(*_: object, **__: object) -> bool:
+        return False
+
+    monkeypatch.setattr(Bucket, "replace", lose)
+    monkeypatch.setattr(values, "MAX_ATTEMPTS", 5)
+    one = budget()
+    async with opened(jetstream.url, tenant, one):
+        assert isinstance((await client(one).pre_tool_call("book")).error, Contended)
+
+
+def test_an_account_takes_no_more_reservations_than_an_entry_can_hold() -> None:
+    account, ceiling = Account(), Ceiling(tool_calls=10**6)
+    for number in range(MAX_ENTRIES + 1):
+        hold = Hold((f"{number:08}",), f"{number:024}", Amounts(1, 10**6, 10**12), NOON_MS + 1, NOON_MS + 1)
+        refusal, _ = account.reserve(f"{number:024}", hold, ceiling, now_ms=NOON_MS, spend_expired=False)
+        assert (refusal is None) is (number < MAX_ENTRIES)
+    assert refusal == Refusal(Measure.RESERVATIONS, NOON_MS + 1)
+    assert len(msgspec.json.encode(account)) < 600_000
+    refusal, _ = account.reserve("next", hold, ceiling, now_ms=NOON_MS + 1, spend_expired=False)
+    assert refusal is None
+    assert len(account.held) == 1
 
 
 async def test_a_value_that_the_server_has_forgotten_begins_anew(jetstream: EmbeddedServer, tenant: str) -> None:
