@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
+import anyio
 import msgspec
 
 from hookbus.asker import Asker
@@ -30,7 +31,6 @@ logger = logging.getLogger("hookbus.connection")
 MARGIN_BYTES: Final = 256
 #: What the headers of a question may take, with trace and signature.
 HEADER_ROOM_BYTES: Final = 1024
-_CRLF: Final = b"\r\n"
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -116,15 +116,18 @@ class Connection:
     async def __aexit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        # One round trip first: aborting drops what the socket has not taken, such as answers just written.
-        if self.is_connected:
-            await self.flush(timeout_s=1.0)
-        self._end_client()
-        # More than once: on Python 3.11 a cancellation can be lost while the library connects.
-        while self._keeper is not None and not self._keeper.done():
-            self._keeper.cancel()
-            await asyncio.wait([self._keeper], timeout=0.05)
-        self._end_client()
+        try:
+            # One round trip first: aborting drops what the socket has not taken, such as answers just written.
+            if self.is_connected:
+                await self.flush(timeout_s=1.0)
+        finally:
+            self._end_client()
+            with anyio.move_on_after(1.0, shield=True):
+                # More than once: on Python 3.11 a cancellation can be lost while the library connects.
+                while self._keeper is not None and not self._keeper.done():
+                    self._keeper.cancel()
+                    await asyncio.wait([self._keeper], timeout=0.05)
+            self._end_client()
 
     @property
     def trust(self) -> Trust | None:

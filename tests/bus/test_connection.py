@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 import hookbus
@@ -424,3 +425,13 @@ async def test_leaving_while_it_reconnects_does_not_wait(server: EmbeddedServer,
                 for _ in range(attempt * 3):
                     await asyncio.sleep(0)
         assert not bus.is_connected
+
+
+async def test_leaving_under_a_cancellation_ends_everything(server: EmbeddedServer) -> None:
+    with anyio.CancelScope() as scope:
+        async with hookbus.connect(server.url) as bus:
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert not bus.is_connected
+    assert bus._keeper is not None
+    assert bus._keeper.done()
