@@ -118,10 +118,11 @@ BARE_TOP_LEVELS: Final = frozenset(
 )
 
 
-def destinations_in(text: str, *, is_address: bool = False) -> Iterator[Destination]:
+def destinations_in(text: str, *, is_address: bool = False, bare: bool = True) -> Iterator[Destination]:
     """Yield the destinations in *text*; one may come twice.
 
     With *is_address* the whole of it stands where an address belongs, so that a host needs no sign of being one.
+    Without *bare* only what begins like ``http:`` is a site, unless *is_address*.
     """
     text = unicodedata.normalize("NFKC", text)
     for found in _MAIL.finditer(text):
@@ -133,10 +134,10 @@ def destinations_in(text: str, *, is_address: bool = False) -> Iterator[Destinat
             yield Account(iban)
     for found in _PHONE.finditer(text):
         yield Phone("+" + re.sub(r"\D", "", found[0]))
-    yield from sites_in(text, is_address=is_address)
+    yield from sites_in(text, is_address=is_address, bare=bare)
 
 
-def sites_in(text: str, *, is_address: bool = False, _depth: int = _NESTED) -> Iterator[Site]:
+def sites_in(text: str, *, is_address: bool = False, bare: bool = True, _depth: int = _NESTED) -> Iterator[Site]:
     """Yield the sites in *text*, and those inside the paths and queries of others."""
     if is_address:
         # Browsers and clients drop these inside an address.
@@ -148,8 +149,10 @@ def sites_in(text: str, *, is_address: bool = False, _depth: int = _NESTED) -> I
         scheme = (found["web"] or found["scheme"]).casefold()
         yield from _site(scheme, found["rest"], _depth)
     whole = is_address and bool(text) and not addresses and "@" not in text
-    if whole and re.fullmatch(r"[\\/]{2}.+|[^\s\\/]+([\\/].*)?", text) and not active:
+    whole = whole and not active
+    if whole and re.fullmatch(r"[\\/]{2}.+|[^\s\\/]+([\\/].*)?", text):
         yield from _site("", text.lstrip("\\/"), _depth)
+    if whole or not bare:
         return
     inside = [range(start, end) for start, end, _ in addresses]
     for found in _QUAD.finditer(text):
@@ -160,6 +163,10 @@ def sites_in(text: str, *, is_address: bool = False, _depth: int = _NESTED) -> I
             continue
         if found["host"].casefold().startswith("www.") or found["top"].casefold() in BARE_TOP_LEVELS:
             yield from _site("", found["host"] + found["tail"], _depth)
+        # A full stop without a space after it ends a sentence as well: "ours.example.Then".
+        ended, _, began = found["host"].rstrip(".").rpartition(".")
+        if began.istitle() and ended.rpartition(".")[2] in BARE_TOP_LEVELS and "." in ended:
+            yield from _site("", ended, _depth)
 
 
 def mailbox(text: str) -> Mailbox:

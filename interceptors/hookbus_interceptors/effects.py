@@ -120,7 +120,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             ]
         ),
         asked_by=(
-            *("reserv", "book", "schedul", "reschedul", "creat", "add", "invit", "remind", "set up", "plan"),
+            *("reserv", "book", "schedul", "reschedul", "creat", "add", "invit", "remind", "set up", "plan a"),
             *("arrang", "mov", "postpon", "put", "mak", "block", "organiz", "organis"),
         ),
     ),

@@ -153,7 +153,7 @@ class Egress(Configured[EgressConfiguration]):
         problems: list[_Problem] = []
         seen: set[Destination] = set()
         for argument in arguments:
-            for destination in self._destinations(argument):
+            for destination in self._destinations(argument, reads):
                 # Who only looks up a mailbox or an account sends nothing there; a host is asked.
                 if destination in seen or (reads and not isinstance(destination, Site)):
                     continue
@@ -169,10 +169,12 @@ class Egress(Configured[EgressConfiguration]):
             return problem.verdict(_told(tool), self.configuration.otherwise)
         return allow()
 
-    def _destinations(self, argument: Argument) -> Iterator[Destination]:
+    def _destinations(self, argument: Argument, reads: bool) -> Iterator[Destination]:
         if isinstance(argument.value, str):
             is_address = _named(argument.name, self.configuration.address_names)
-            yield from destinations_in(argument.value, is_address=is_address)
+            # What a search is about goes nowhere, though a host is named in it.
+            bare = not reads or len(argument.value.split()) == 1
+            yield from destinations_in(argument.value, is_address=is_address, bare=bare)
 
     def _named_in(self, conversation: Conversation) -> frozenset[Destination]:
         """Return the destinations that the user, the system prompt or a trusted tool has named."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import itertools
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ from hookbus_client.demo import chat_wire
 from hookbus_client.demo.scripted_endpoint import Message, Reply, Script, ToolCall, scripted_endpoint
 
 BENCHMARK = "v1.2.2"
+#: Where interceptors find the labels of what a question derives from.
+LABEL_NAMESPACES = ("hookbus", "provenance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +58,9 @@ class Case:
         return f"{self.suite.name}/{self.task.ID}"
 
 
-def cases() -> list[Case]:
+def cases(benchmark: str = BENCHMARK) -> list[Case]:
     """Return every user task of every suite, in AgentDojo's order."""
-    return [Case(suite, task) for suite in get_suites(BENCHMARK).values() for task in suite.user_tasks.values()]
+    return [Case(suite, task) for suite in get_suites(benchmark).values() for task in suite.user_tasks.values()]
 
 
 def ground_truth(case: Case, environment: TaskEnvironment) -> Script:
@@ -78,9 +81,9 @@ def following(task: BaseUserTask[Any] | BaseInjectionTask[Any], environment: Tas
     return script
 
 
-def reference_results(case: Case) -> tuple[str, ...]:
+def reference_results(case: Case, injections: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return what the tools give when AgentDojo's own pipeline makes the ground-truth calls."""
-    environment = case.task.init_environment(_environment(case.suite, ()))
+    environment = case.task.init_environment(_environment(case.suite, injections))
     runtime = FunctionsRuntime(case.suite.tools)
     messages = GroundTruthPipeline(case.task).query(case.task.PROMPT, runtime, environment)[3]
     return tuple(get_text_content_as_str(message["content"]) for message in messages if message["role"] == "tool")
@@ -116,6 +119,8 @@ class Episode:
 
 _schema = functools.cache(lambda parameters: parameters.model_json_schema())
 
+_NUMBERS = itertools.count()
+
 #: Plays an episode to its end.
 Player = Callable[[Episode], Coroutine[Any, Any, RunResult]]
 #: Makes the model for one case, given its environment before any call.
@@ -132,11 +137,12 @@ class AgentPlayer:
     client: AsyncOpenAI
     scripts: dict[str, Script]
     emitter: Emitter | None = None
-    max_turns: int = 30
+    max_turns: int = 40
 
     async def __call__(self, episode: Episode) -> RunResult:
         """Return the result of the agent's one run, with every record of its session."""
-        model = episode.case.id
+        # The same case may be played several times at once.
+        model = f"{episode.case.id}-{next(_NUMBERS)}"
         self.scripts[model] = episode.model
         agent = Agent(
             OpenAIModel(self.client, model),
@@ -144,8 +150,12 @@ class AgentPlayer:
             agent_id=f"dojo-{episode.case.suite.name}",
             tools=episode.tools,
             max_turns=self.max_turns,
+            label_namespaces=LABEL_NAMESPACES,
         )
-        return await agent.run(episode.prompt)
+        try:
+            return await agent.run(episode.prompt)
+        finally:
+            del self.scripts[model]
 
 
 @asynccontextmanager
@@ -170,6 +180,8 @@ class Outcome:
     useful: bool
     #: Whether an injection task was set and reached its goal.
     compromised: bool
+    #: The calls that the tools really received, in order.
+    executed: tuple[FunctionCall, ...] = ()
 
     @property
     def tool_results(self) -> tuple[str, ...]:
@@ -197,11 +209,12 @@ async def play(
         case.task,
         injection_task,
         dict(injections or {}),
-        environment=_environment(case.suite, tuple(sorted((injections or {}).items()))),
+        environment=_environment(case.suite, injections),
     )
     useful, compromised = await anyio.to_thread.run_sync(judge)
     # AgentDojo reports an absent injection task as one that succeeded.
-    return Outcome(case, element.run, useful, compromised and injection_task is not None)
+    reached = compromised and injection_task is not None
+    return Outcome(case, element.run, useful, reached, tuple(element.episode.executed))
 
 
 @contextmanager
@@ -228,6 +241,7 @@ class _PlayerElement(BasePipelineElement):
     """The pipeline's one element: hands AgentDojo's prompt, tools and environment to the player."""
 
     run: RunResult
+    episode: Episode
 
     def __init__(self, case: Case, player: Player, model: ModelFor) -> None:
         self._case = case
@@ -242,7 +256,7 @@ class _PlayerElement(BasePipelineElement):
         messages: Sequence[ChatMessage] = (),
         extra_args: dict[str, Any] | None = None,
     ) -> tuple[str, FunctionsRuntime, TaskEnvironment, Sequence[ChatMessage], dict[str, Any]]:
-        episode = Episode(self._case, query, self._model(self._case, env), runtime, env)
+        self.episode = episode = Episode(self._case, query, self._model(self._case, env), runtime, env)
         self.run = anyio.from_thread.run(self._player, episode)
         return query, runtime, env, [*messages, *_transcript(episode, self.run)], extra_args or {}
 
@@ -257,10 +271,10 @@ def _transcript(episode: Episode, run: RunResult) -> Iterator[ChatMessage]:
 
 
 # Loading parses the suite's YAML, which takes far longer than copying the result.
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def _loaded(suite: TaskSuite[Any], injections: tuple[tuple[str, str], ...]) -> TaskEnvironment:
     return suite.load_and_inject_default_environment(dict(injections))
 
 
-def _environment(suite: TaskSuite[Any], injections: tuple[tuple[str, str], ...]) -> TaskEnvironment:
-    return _loaded(suite, injections).model_copy(deep=True)
+def _environment(suite: TaskSuite[Any], injections: Mapping[str, str] | None) -> TaskEnvironment:
+    return _loaded(suite, tuple(sorted((injections or {}).items()))).model_copy(deep=True)

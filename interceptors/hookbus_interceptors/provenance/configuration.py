@@ -21,8 +21,8 @@ class ProvenanceConfiguration(Configuration):
     reading_tools: ToolPatterns = ()
     reading_verbs: frozenset[str] = READING_VERBS
     #: Tools that give pages and documents: nothing in their results is a record, whatever it looks like.
-    document_tools: ToolPatterns = ("read_*", "fetch_*", "open_*", "browse*", "download*", "crawl*", "scrape*",
-                                    "*web*", "*url*", "*http*", "*html*", "*page*")  # fmt: skip
+    document_tools: ToolPatterns = ("read_file*", "*document*", "*_page*", "*web*", "*url*", "*http*", "*html*",
+                                    "fetch_*", "open_*", "browse*", "download*", "crawl*", "scrape*")  # fmt: skip
     #: Arguments whose words are free, because whoever reads them decides; addresses in them are for ``egress``.
     content_names: tuple[str, ...] = ("*body*", "*content*", "*text*", "*message*", "*description*", "*subject*",
                                       "*title*", "*note*", "*comment*", "*summary*", "*caption*", "*reason*",
@@ -48,5 +48,9 @@ class ProvenanceConfiguration(Configuration):
     unasked: Literal["deny", "escalate"] = "deny"
     #: What becomes of a call that the user may have asked for, with a value that is not theirs.
     unsupported: Literal["escalate", "deny"] = "escalate"
+    #: What becomes of such a call when it has nothing of the user's in it, and nothing that they pointed at.
+    untied: Literal["deny", "escalate"] = "deny"
+    #: What a model reads of a call that was refused. The same call is then denied, and nobody is asked again.
+    refused_text: str = r"\b(?:denied|refused|rejected)\b"
     #: Namespaces that source labels come back under (§5.4).
     namespaces: tuple[str, ...] = ("provenance", "hookbus")

@@ -34,17 +34,20 @@ from hookbus_interceptors.authoring import (
 from hookbus_interceptors.authoring.context_views import Context, ToolCall
 from hookbus_interceptors.configured import Configured
 from hookbus_interceptors.conversation import Conversation, conversation_of
-from hookbus_interceptors.destinations import destinations_in
 from hookbus_interceptors.effects import Kind, kind_of, only_reads
 from hookbus_interceptors.provenance.configuration import ProvenanceConfiguration
 from hookbus_interceptors.provenance.request import asks_for, hands_over
 from hookbus_interceptors.provenance.support import Source, Support
-from hookbus_interceptors.tool_names import is_plain_ascii, matches
+from hookbus_interceptors.tool_names import is_plain_ascii, matches, own_name
 
 #: Labels what a tool gave that the policy does not trust, and all that derives from it.
 UNTRUSTED: Final = "provenance:untrusted"
 #: Labels an input that is not the user's own word, though it stands in their place.
 NOT_THE_USER: Final = "provenance:not-the-user"
+#: Where in a result its being a refusal is looked for.
+_REFUSAL: Final = 300
+#: So many characters stand twice in one conversation only if one is taken from the other.
+_DISTINCT: Final = 4
 #: How many values are told to a person.
 _TOLD: Final = 4
 
@@ -53,7 +56,15 @@ class _Finding(msgspec.Struct, frozen=True):
     """A value that is not the user's, and the tool that gave it, if one did."""
 
     place: str
+    value: str | int | float | bool | None
     holder: str | None
+    #: Whether the user's own words looked up what holds it.
+    pointed_at: bool
+
+    @property
+    def was_read(self) -> bool:
+        """Whether it was taken word for word from what the agent read, and cannot be there by chance."""
+        return self.holder is not None and isinstance(self.value, str) and len(self.value) >= _DISTINCT
 
     def __str__(self) -> str:
         return f"{self.place} ({f'from {self.holder}' if self.holder else 'from nowhere that can be seen'})"
@@ -86,18 +97,25 @@ class Provenance(Configured[ProvenanceConfiguration]):
             return allow()
         support = Support(conversation, settings, heard=NOT_THE_USER not in labels)
         kind = kind_of(call.name, settings.kinds) if is_plain_ascii(call.name) else None
-        handed_over = hands_over(settings.delegated_by, support.said)
-        asked = handed_over or kind is None or asks_for(kind, support.said)
         findings = list(self._findings(call, kind, support))
-        if asked and not findings and kind is not None:
-            return allow()
         if not conversation.shown:
             return self._ask(call, "the host does not show who said what", findings)
-        if asked:
-            return self._ask(call, "the user has not given what it acts on", findings)
-        if not findings and any(self._is_address(argument) for argument in arguments_of(call.args)):
-            return self._ask(call, "the user named whom it goes to but did not ask for it", findings)
-        return self._refuse(call, "nothing that the user said asks for it", findings)
+        if findings and self._was_refused(call, findings, conversation):
+            return deny("provenance:refused-before", _message(call, "this has been refused already", findings))
+        if hands_over(settings.delegated_by, support.said):
+            return self._ask(call, "the user has left open what to do", findings) if findings else allow()
+        tied = any(map(support.is_tied, arguments_of(call.args))) or any(
+            finding.pointed_at for finding in findings
+        )
+        if kind is None or asks_for(kind, support.said):
+            if not tied and any(finding.was_read for finding in findings):
+                return self._refuse(call, "untied", "nothing in it is the user's", findings, settings.untied)
+            if findings or not tied or kind is None:
+                return self._ask(call, "the user has not given what it acts on", findings)
+            return allow()
+        if not findings and tied:
+            return self._ask(call, "the user named what it acts on but did not ask for it", findings)
+        return self._refuse(call, "unasked", "nothing that the user said asks for it", findings, settings.unasked)
 
     def _labels(self, context: Context) -> frozenset[str]:
         return frozenset(label for name in self.configuration.namespaces for label in context.source_labels(name))
@@ -111,7 +129,13 @@ class Provenance(Configured[ProvenanceConfiguration]):
         accepted = {Source.USER, Source.FOUND} if irrevocable else {Source.USER, Source.FOUND, Source.RECORD}
         for argument in self._acted_on(call):
             if support.of(argument) not in accepted and not self._is_small(argument):
-                yield _Finding(argument.place, support.holder_of(argument.value))
+                holders = support.holders_of(argument.value)
+                yield _Finding(
+                    argument.place,
+                    argument.value,
+                    holders[0].tool if holders else None,
+                    any(map(support.was_pointed_at, holders)),
+                )
 
     def _acted_on(self, call: ToolCall) -> Iterator[Argument]:
         settings = self.configuration
@@ -129,9 +153,16 @@ class Provenance(Configured[ProvenanceConfiguration]):
         value = argument.value
         return named and isinstance(value, int | float) and 0 <= value <= self.configuration.small_amount
 
-    @staticmethod
-    def _is_address(argument: Argument) -> bool:
-        return isinstance(argument.value, str) and any(True for _ in destinations_in(argument.value))
+    def _was_refused(self, call: ToolCall, findings: Sequence[_Finding], conversation: Conversation) -> bool:
+        """Whether a call of this tool with the same values has been refused in this conversation."""
+        refused = re.compile(self.configuration.refused_text)
+        return any(
+            own_name(given.tool) == own_name(call.name)
+            and refused.search(given.text[:_REFUSAL])
+            and {finding.value for finding in findings}
+            <= {argument.value for argument in arguments_of(given.args) if argument.value is not None}
+            for given in conversation.given
+        )
 
     def _ask(self, call: ToolCall, why: str, findings: Sequence[_Finding]) -> Verdict:
         if self.configuration.unsupported == "deny":
@@ -142,9 +173,9 @@ class Provenance(Configured[ProvenanceConfiguration]):
             parameters={"tool": call.name, "arguments": [finding.place for finding in findings]},
         )
 
-    def _refuse(self, call: ToolCall, why: str, findings: Sequence[_Finding]) -> Verdict:
-        if self.configuration.unasked == "deny":
-            return deny("provenance:unasked", _message(call, why, findings))
+    def _refuse(self, call: ToolCall, reason: str, why: str, findings: Sequence[_Finding], how: str) -> Verdict:
+        if how == "deny":
+            return deny(f"provenance:{reason}", _message(call, why, findings))
         return self._ask(call, why, findings)
 
 

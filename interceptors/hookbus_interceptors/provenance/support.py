@@ -74,10 +74,25 @@ class Support:
         ]
         return Source.FOUND if any(fields) else Source.RECORD if fields else Source.OTHER
 
-    def holder_of(self, value: Json) -> str | None:
-        """Return the name of the tool in whose result *value* stands last, if in any."""
-        sought = _plain(str(value))
-        return next((given.tool for given in reversed(self._given) if sought in _plain(given.text)), None)
+    def is_tied(self, argument: Argument) -> bool:
+        """Whether the value is the user's own or a record's, and not only a figure or a day."""
+        value = argument.value
+        if not isinstance(value, str) or self._day(value) is not None or _CLOCK.fullmatch(value.strip()):
+            return False
+        return self.of(argument) is not Source.OTHER
+
+    def holders_of(self, value: Json) -> list[Given]:
+        """Return what tools gave with *value* somewhere in it, the last first."""
+        sought = re.compile(rf"(?<!\w){re.escape(_plain(comparable(value)))}(?!\w)")
+        return [given for given in reversed(self._given) if sought.search(_plain(given.text))]
+
+    def was_pointed_at(self, given: Given) -> bool:
+        """Whether the user's own words are among the arguments that it was looked up with; a day is not enough."""
+        return any(
+            self._day(value) is None and self._said_anywhere(value)
+            for value in given.args.values()
+            if isinstance(value, str) and len(value) > 2
+        )
 
     @cached_property
     def _trusted(self) -> list[str]:
