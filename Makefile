@@ -12,7 +12,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable ".[agent,agent-framework,bench,demo]" --group test --group check
+		--editable ".[agent,agent-framework,bench,demo,fleet]" --group test --group check
 	touch $@
 
 demo: setup

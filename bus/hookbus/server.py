@@ -19,6 +19,9 @@ from typing import Final, Self
 from hookbus.errors import HookbusError
 
 _LISTENING: Final = re.compile(rb"Listening for client connections on .*:(\d+)")
+#: A worker that has stopped gets no more questions after this; the server's own default is four minutes. What a
+#: configuration says itself stands after it and so prevails.
+_NOTICES_SILENCE: Final = 'ping_interval: "5s"\nping_max: 2\n'
 _READY: Final = b"Server is ready"
 
 
@@ -127,7 +130,7 @@ class EmbeddedServer:
     def _write_config(self) -> Path:
         assert self._folder is not None
         path = Path(self._folder.name) / "server.conf"
-        path.write_text(self._config, "utf-8")
+        path.write_text(_NOTICES_SILENCE + self._config, "utf-8")
         return path
 
     def _start(self) -> None:
@@ -135,8 +138,7 @@ class EmbeddedServer:
         command = [binary(), "--addr", self.host, "--port", str(self.port or -1)]
         if self._jetstream:
             command += ["--jetstream", "--store_dir", self._folder.name]
-        if self._config:
-            command += ["--config", str(self._write_config())]
+        command += ["--config", str(self._write_config())]
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )

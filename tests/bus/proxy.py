@@ -16,6 +16,7 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._writers: list[asyncio.StreamWriter] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
         #: Connections taken so far.
         self.taken = 0
         self.port = 0
@@ -29,6 +30,7 @@ class Proxy:
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         assert self._server is not None
+        self._closed = True
         self._server.close()
         self.cut()
         for task in self._tasks:
@@ -52,8 +54,16 @@ class Proxy:
 
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.taken += 1
-        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._upstream)
         self._writers.append(writer)
+        try:
+            up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._upstream)
+        except BaseException:
+            writer.transport.abort()
+            raise
+        if self._closed or writer.transport.is_closing():
+            up_writer.transport.abort()
+            writer.transport.abort()
+            return
         for source, target in ((reader, up_writer), (up_reader, writer)):
             task = asyncio.create_task(_pass_on(source, target))
             self._tasks.add(task)

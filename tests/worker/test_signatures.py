@@ -186,6 +186,7 @@ async def test_a_question_changed_in_flight_is_rejected(
         sent = said()
         running = await BusEmitter(timeout=0.05).register(bus.interceptor("policy")).emit_unchecked(sent)
         assert not running.proceeds
+        await until(lambda: bool(captured))
         message = captured[0]
         subject, body, headers, reply = message.subject, message.body, message.headers, message.reply
         if change == "body":
