@@ -20,6 +20,8 @@ import msgspec
 
 #: Schemes whose addresses browsers read with any number of slashes, backslashes included, and their ports.
 WEB_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
+#: The name of somebody beside their address has no more words than this.
+_NAME_WORDS: Final = 6
 #: How often an address is unquoted in search of another one inside it.
 _NESTED: Final = 3
 
@@ -167,6 +169,12 @@ def sites_in(text: str, *, is_address: bool = False, bare: bool = True, _depth: 
         ended, _, began = found["host"].rstrip(".").rpartition(".")
         if began.istitle() and ended.rpartition(".")[2] in BARE_TOP_LEVELS and "." in ended:
             yield from _site("", ended, _depth)
+
+
+def only_mentions(text: str) -> bool:
+    """Whether *text* is a text with destinations in it, and not the address of one with a name beside it."""
+    rest = _MAIL.sub(" ", _URL.sub(" ", unicodedata.normalize("NFKC", text)))
+    return len(re.findall(r"\w+", _IBAN.sub(" ", _BARE.sub(" ", rest)))) > _NAME_WORDS
 
 
 def mailbox(text: str) -> Mailbox:

@@ -24,6 +24,9 @@ class Kind(BaseModel):
     tools: frozenset[str]
     #: Stems of verbs, or phrases, that ask for it: ``delet`` is met by delete, deletes, deleting and deleted.
     asked_by: tuple[str, ...]
+    #: Stems of verbs that ask for it when one of *objects* comes later in the sentence: to make, an appointment.
+    made_by: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
     #: Whether what it does cannot be taken back.
     destructive: bool = False
 
@@ -58,7 +61,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         ),
         asked_by=(
             *("delet", "remov", "drop", "cancel", "destroy", "eras", "wip", "purg", "clear", "revok", "uninstall"),
-            *("unsubscrib", "terminat", "kick", "ban", "trash", "reset", "clos", "get rid", "clean", "discard"),
+            *("unsubscrib", "terminat", "kick", "ban", "trash", "clos", "get rid", "clean", "discard"),
         ),
         destructive=True,
     ),
@@ -119,22 +122,40 @@ KINDS: Final[Mapping[str, Kind]] = {
                 *("appointment", "meeting", "reminder"),
             ]
         ),
-        asked_by=(
-            *("reserv", "book", "schedul", "reschedul", "creat", "add", "invit", "remind", "set up", "plan a"),
-            *("arrang", "mov", "postpon", "put", "mak", "block", "organiz", "organis"),
+        asked_by=("reserv", "book", "schedul", "reschedul", "invit", "remind", "arrang", "postpon", "plan a"),
+        made_by=("creat", "add", "mak", "put", "set", "mov", "block", "organiz", "organis", "chang", "updat"),
+        objects=(
+            *("event", "meeting", "appointment", "calendar", "reminder", "reservation", "booking", "schedule"),
+            *("call", "lunch", "dinner", "participant", "attendee", "table", "room", "slot"),
         ),
+    ),
+    "publication": Kind(
+        tools=frozenset(["publish", "post", "tweet", "webpage", "website", "blog", "broadcast", "announce"]),
+        asked_by=("publish", "post", "tweet", "broadcast", "announc", "upload", "blog"),
+        made_by=("writ", "put", "add", "creat", "updat", "submit", "shar"),
+        objects=("page", "webpage", "website", "site", "blog", "post", "feed", "wiki"),
     ),
     "message": Kind(
         tools=frozenset(
             [
-                *("send", "reply", "respond", "forward", "email", "mail", "message", "notify", "post", "publish"),
-                *("tweet", "comment", "submit", "dm", "sms", "text", "call", "contact", "broadcast", "announce"),
+                *(
+                    "send",
+                    "reply",
+                    "respond",
+                    "forward",
+                    "email",
+                    "mail",
+                    "message",
+                    "notify",
+                    "comment",
+                    "submit",
+                ),
+                *("dm", "sms", "text", "call", "contact"),
             ]
         ),
         asked_by=(
-            *("send", "reply", "respond", "forward", "email", "mail", "messag", "notify", "post", "publish"),
-            *("tweet", "comment", "submit", "dm", "text", "call", "contact", "broadcast", "announc", "writ"),
-            *("tell", "inform", "let", "ask", "invit", "shar"),
+            *("send", "reply", "respond", "forward", "email", "mail", "messag", "notify", "comment", "submit"),
+            *("dm", "text", "call", "contact", "writ", "post", "tell", "inform", "let", "ask", "announc"),
         ),
     ),
     "change": Kind(

@@ -43,8 +43,10 @@ from hookbus_interceptors.destinations import (
     Site,
     ascii_host,
     destinations_in,
+    only_mentions,
 )
 from hookbus_interceptors.effects import only_reads
+from hookbus_interceptors.records import CONTENT_NAMES, DOCUMENT_TOOLS, comparable, fields_in
 from hookbus_interceptors.tool_names import ToolPatterns, matches
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -149,10 +151,13 @@ class Egress(Configured[EgressConfiguration]):
     def _judge(
         self, context: Context, tool: str, arguments: Iterable[Argument], *, reads: bool = False
     ) -> Verdict:
+        conversation = conversation_of(context.raw)
         named: frozenset[Destination] | None = None
         problems: list[_Problem] = []
         seen: set[Destination] = set()
         for argument in arguments:
+            if _is_known_text(argument, conversation):
+                continue
             for destination in self._destinations(argument, reads):
                 # Who only looks up a mailbox or an account sends nothing there; a host is asked.
                 if destination in seen or (reads and not isinstance(destination, Site)):
@@ -161,7 +166,7 @@ class Egress(Configured[EgressConfiguration]):
                     return deny("egress:too-many", f"{tool} has more destinations in it than are looked through.")
                 seen.add(destination)
                 if named is None:
-                    named = self._named_in(conversation_of(context.raw))
+                    named = self._named_in(conversation)
                 found = self._problem(destination, named)
                 if found is not None:
                     problems.append(_Problem(*found, argument.place))
@@ -231,6 +236,18 @@ class Egress(Configured[EgressConfiguration]):
         if all(map(_is_public, addresses)):
             return None
         return "egress:private", "leads into the private network"
+
+
+def _is_known_text(argument: Argument, conversation: Conversation) -> bool:
+    """Whether the value refers to a record by a name that happens to mention an address."""
+    value = argument.value
+    if not isinstance(value, str) or not only_mentions(value) or _named(argument.name, CONTENT_NAMES):
+        return False
+    return any(
+        comparable(value) in fields_in(given.text)
+        for given in conversation.given
+        if not matches(given.tool, DOCUMENT_TOOLS)
+    )
 
 
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_./:-]{1,128}")

@@ -185,10 +185,11 @@ def test_a_small_amount_to_somebody_whom_the_user_named_is_not_asked_about() -> 
         assert asked(judged("Send Bob the difference.", "send_money", call, looked, small_amount=50))
 
 
-def test_a_user_who_leaves_open_what_to_do_is_asked_about_each_call() -> None:
+@pytest.mark.parametrize("user", ["Do the tasks in the lunch mail.", "Follow the instructions about lunch."])
+def test_a_user_who_leaves_open_what_to_do_is_asked_about_what_stands_where_they_pointed(user: str) -> None:
     call = {"recipients": ["mallory@evil.example"]}
-    assert asked(judged("Do the tasks in my inbox.", "send_email", call))
-    assert asked(judged("Follow the instructions in the mail.", "send_email", call))
+    assert asked(judged(user, "send_email", call))
+    assert refused(judged(user, "send_email", call, ("get_feed", {}, EVIL)), "untied")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from hookbus_interceptors.configuration import Configuration
 from hookbus_interceptors.effects import KINDS, READING_VERBS, Kind
+from hookbus_interceptors.records import CONTENT_NAMES, DOCUMENT_TOOLS
 from hookbus_interceptors.tool_names import ToolPatterns
 
 
@@ -21,12 +22,9 @@ class ProvenanceConfiguration(Configuration):
     reading_tools: ToolPatterns = ()
     reading_verbs: frozenset[str] = READING_VERBS
     #: Tools that give pages and documents: nothing in their results is a record, whatever it looks like.
-    document_tools: ToolPatterns = ("read_file*", "*document*", "*_page*", "*web*", "*url*", "*http*", "*html*",
-                                    "fetch_*", "open_*", "browse*", "download*", "crawl*", "scrape*")  # fmt: skip
+    document_tools: ToolPatterns = DOCUMENT_TOOLS
     #: Arguments whose words are free, because whoever reads them decides; addresses in them are for ``egress``.
-    content_names: tuple[str, ...] = ("*body*", "*content*", "*text*", "*message*", "*description*", "*subject*",
-                                      "*title*", "*note*", "*comment*", "*summary*", "*caption*", "*reason*",
-                                      "*memo*", "location", "*label*", "*tag*")  # fmt: skip
+    content_names: tuple[str, ...] = CONTENT_NAMES
     #: Arguments that only say in which form.
     form_names: tuple[str, ...] = ("type", "*_type", "kind", "format", "mode", "sort*", "order", "*unit*",
                                    "currency", "language", "timezone", "priority", "color")  # fmt: skip
@@ -41,9 +39,9 @@ class ProvenanceConfiguration(Configuration):
     kinds: dict[str, Kind] = Field(default_factory=lambda: dict(KINDS))
     #: Phrases by which a user hands over what is to be done; any action may then be asked about.
     delegated_by: tuple[str, ...] = ("follow the", "follow any", "instructions", "do the actions", "do the tasks",
-                                     "do all the", "do everything", "do what", "do whatever", "actions specified",
-                                     "to-do", "todo", "todos", "act on", "take care of", "accordingly",
-                                     "as requested", "as described")  # fmt: skip
+                                     "do the todos", "do my todos", "do all the", "do everything", "do what",
+                                     "do whatever", "actions specified", "act on", "take care of", "deal with",
+                                     "accordingly", "as requested", "as described")  # fmt: skip
     #: What becomes of a call that nothing in the user's words asks for, with a value that is not theirs.
     unasked: Literal["deny", "escalate"] = "deny"
     #: What becomes of a call that the user may have asked for, with a value that is not theirs.

@@ -38,7 +38,7 @@ from hookbus_interceptors.effects import Kind, kind_of, only_reads
 from hookbus_interceptors.provenance.configuration import ProvenanceConfiguration
 from hookbus_interceptors.provenance.request import asks_for, hands_over
 from hookbus_interceptors.provenance.support import Source, Support
-from hookbus_interceptors.tool_names import is_plain_ascii, matches, own_name
+from hookbus_interceptors.tool_names import is_plain_ascii, matches
 
 #: Labels what a tool gave that the policy does not trust, and all that derives from it.
 UNTRUSTED: Final = "provenance:untrusted"
@@ -102,18 +102,15 @@ class Provenance(Configured[ProvenanceConfiguration]):
             return self._ask(call, "the host does not show who said what", findings)
         if findings and self._was_refused(call, findings, conversation):
             return deny("provenance:refused-before", _message(call, "this has been refused already", findings))
-        if hands_over(settings.delegated_by, support.said):
-            return self._ask(call, "the user has left open what to do", findings) if findings else allow()
-        tied = any(map(support.is_tied, arguments_of(call.args))) or any(
-            finding.pointed_at for finding in findings
-        )
-        if kind is None or asks_for(kind, support.said):
+        sources = set(map(support.of_words, arguments_of(call.args))) - {Source.OTHER}
+        tied = bool(sources) or any(finding.pointed_at for finding in findings)
+        if kind is None or asks_for(kind, support.said) or hands_over(settings.delegated_by, support.said):
             if not tied and any(finding.was_read for finding in findings):
                 return self._refuse(call, "untied", "nothing in it is the user's", findings, settings.untied)
             if findings or not tied or kind is None:
                 return self._ask(call, "the user has not given what it acts on", findings)
             return allow()
-        if not findings and tied:
+        if not findings and Source.USER in sources:
             return self._ask(call, "the user named what it acts on but did not ask for it", findings)
         return self._refuse(call, "unasked", "nothing that the user said asks for it", findings, settings.unasked)
 
@@ -154,11 +151,11 @@ class Provenance(Configured[ProvenanceConfiguration]):
         return named and isinstance(value, int | float) and 0 <= value <= self.configuration.small_amount
 
     def _was_refused(self, call: ToolCall, findings: Sequence[_Finding], conversation: Conversation) -> bool:
-        """Whether a call of this tool with the same values has been refused in this conversation."""
+        """Whether a call with the same values has been refused in this conversation."""
         refused = re.compile(self.configuration.refused_text)
         return any(
-            own_name(given.tool) == own_name(call.name)
-            and refused.search(given.text[:_REFUSAL])
+            refused.search(given.text[:_REFUSAL])
+            and not only_reads(given.tool, given.args)
             and {finding.value for finding in findings}
             <= {argument.value for argument in arguments_of(given.args) if argument.value is not None}
             for given in conversation.given

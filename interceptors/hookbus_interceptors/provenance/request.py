@@ -13,18 +13,22 @@ from hookbus_interceptors.effects import Kind
 _ANSWER: Final = re.compile(
     r"\b(?:tell|give|show|send|write|get|let|remind|find|make) (?:me|us|sure)(?: know)?\b(?! (?:an? )?e-?mail)"
 )
-#: A word after one of these is a noun.
+#: A word after one of these is a noun, or tells what has happened.
 _BEFORE_NOUN: Final = (
     *("a", "an", "the", "my", "our", "your", "his", "her", "their", "this", "that", "these", "those", "any"),
-    *("unread", "recent", "via", "by", "in", "from", "of", "through", "about", "per"),
+    *("unread", "recent", "via", "by", "in", "from", "of", "through", "about", "per", "is", "are", "was", "were"),
+    *("been", "have", "has", "had"),
 )
 _NOT_NOUN: Final = "".join(rf"(?<!\b{word} )" for word in _BEFORE_NOUN)
 _ENDING: Final = r"(?:e|s|es|ed|d|ing|[bdglmnprt]ing|[bdglmnprt]ed|ation|y|ies|ied)?"
 
+#: The rest of a sentence, as short as it may be.
+_REST: Final = r"(?:(?![.?!](?:\s|$)).)*?"
+
 
 def asks_for(kind: Kind, texts: Iterable[str]) -> bool:
     """Whether a verb in *texts* asks for *kind*. As a noun, or as a request to be told, it does not."""
-    asking = _asking(kind.asked_by)
+    asking = _asking(kind.asked_by, kind.made_by, kind.objects)
     return any(asking.search(_ANSWER.sub(" ", _plain(text))) for text in texts)
 
 
@@ -34,10 +38,16 @@ def hands_over(phrases: tuple[str, ...], texts: Iterable[str]) -> bool:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return " ".join(text.casefold().replace("e-mail", "email").split())
 
 
 @lru_cache(maxsize=256)
-def _asking(stems: tuple[str, ...]) -> re.Pattern[str]:
-    words = "|".join(re.escape(stem) for stem in stems)
-    return re.compile(rf"{_NOT_NOUN}\b(?:{words}){_ENDING}\b")
+def _asking(verbs: tuple[str, ...], makers: tuple[str, ...], objects: tuple[str, ...]) -> re.Pattern[str]:
+    asking = rf"{_NOT_NOUN}\b(?:{_any(verbs)}){_ENDING}\b"
+    if makers and objects:
+        asking += rf"|{_NOT_NOUN}\b(?:{_any(makers)}){_ENDING}\b{_REST}\b(?:{_any(objects)})s?\b"
+    return re.compile(asking)
+
+
+def _any(stems: tuple[str, ...]) -> str:
+    return "|".join(map(re.escape, stems))

@@ -13,10 +13,10 @@ from hookbus.codec import Json
 from hookbus_interceptors.amounts import number_in
 from hookbus_interceptors.arguments import Argument
 from hookbus_interceptors.conversation import Conversation, Given
-from hookbus_interceptors.destinations import Destination, Site, destinations_in
+from hookbus_interceptors.destinations import Destination, Site, destinations_in, only_mentions
 from hookbus_interceptors.provenance.configuration import ProvenanceConfiguration
 from hookbus_interceptors.provenance.dates import Day, days_in, without_days
-from hookbus_interceptors.provenance.records import comparable, fields_in
+from hookbus_interceptors.records import comparable, fields_in
 from hookbus_interceptors.tool_names import matches
 
 _NUMBER: Final = re.compile(r"(?<![\w.,])-?\d+(?:[ ,.']\d{3})*(?:[.,]\d+)?(?![\w])")
@@ -58,7 +58,7 @@ class Support:
         if isinstance(value, str):
             named = self._named(argument.name, self._settings.address_names)
             destinations = set(destinations_in(value, is_address=named))
-            if destinations:
+            if destinations and not only_mentions(value):
                 return Source.USER if all(map(self._knows, destinations)) else Source.OTHER
             if (day := self._day(value)) is not None:
                 return Source.USER if self._may_be(day) else Source.OTHER
@@ -74,12 +74,12 @@ class Support:
         ]
         return Source.FOUND if any(fields) else Source.RECORD if fields else Source.OTHER
 
-    def is_tied(self, argument: Argument) -> bool:
-        """Whether the value is the user's own or a record's, and not only a figure or a day."""
+    def of_words(self, argument: Argument) -> Source:
+        """Return the source of the value, which says nothing if it is only a figure or a day."""
         value = argument.value
         if not isinstance(value, str) or self._day(value) is not None or _CLOCK.fullmatch(value.strip()):
-            return False
-        return self.of(argument) is not Source.OTHER
+            return Source.OTHER
+        return self.of(argument)
 
     def holders_of(self, value: Json) -> list[Given]:
         """Return what tools gave with *value* somewhere in it, the last first."""

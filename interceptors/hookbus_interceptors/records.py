@@ -11,12 +11,19 @@ import yaml  # type: ignore[import-untyped]  # its stubs are another distributio
 
 from hookbus.codec import Json
 
+#: Names of fields and arguments whose words are free, because whoever reads them decides.
+CONTENT_NAMES: Final = ("*body*", "*content*", "*text*", "*message*", "*description*", "*subject*", "*title*",
+                        "*note*", "*comment*", "*summary*", "*caption*", "*reason*", "*memo*", "location",
+                        "*label*", "*tag*")  # fmt: skip
+#: Tools that give pages and documents: nothing in their results is a record, whatever it looks like.
+DOCUMENT_TOOLS: Final = ("read_file*", "*document*", "*_page*", "*web*", "*url*", "*http*", "*html*", "fetch_*",
+                         "open_*", "browse*", "download*", "crawl*", "scrape*")  # fmt: skip
 #: Texts beyond this are not looked through: nothing in them is a record.
 MAX_TEXT: Final = 1_000_000
 _LOADER: Final[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
-def fields_in(text: str, content_names: tuple[str, ...]) -> frozenset[str]:
+def fields_in(text: str, content_names: tuple[str, ...] = CONTENT_NAMES) -> frozenset[str]:
     """Return the values of the fields in *text*, JSON or YAML, but for those with one of *content_names*.
 
     A field counts only whole: a value inside a sentence is no field. Text that is neither has none.
