@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check format lint types layers conformance chaos fuzz overload bench constraints wheel clean
+.PHONY: setup demo test check format lint types layers conformance chaos fuzz overload bench constraints dojo wheel clean
 
 setup: $(READY)
 
@@ -19,7 +19,7 @@ demo: setup
 	$(BIN)/hookbus demo
 
 test: setup
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: setup format lint types layers test
 
@@ -57,6 +57,9 @@ bench: setup
 constraints: setup
 	(head -n 1 constraints.txt; $(BIN)/python -m pip freeze --exclude-editable | sort -f) > build-constraints.txt
 	mv build-constraints.txt constraints.txt
+
+dojo: setup
+	$(BIN)/python -m tests.dojo --attacks --document docs/dojo.md
 
 wheel: setup
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
