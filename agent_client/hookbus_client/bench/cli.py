@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -82,7 +83,7 @@ def _measured(chosen: Plan, url: str | None) -> Results:
 def _print(runs: list[Results]) -> None:
     from hookbus_client.bench import report
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     console.print(report.as_table(report.medians(runs[-1])))
     console.print(report.as_table(report.losses(runs[-1])))
     console.print(report.as_table(report.targets(runs)))

@@ -100,7 +100,9 @@ def as_table(grid: Grid) -> Table:
     """Return *grid* for a terminal."""
     table = Table(title=grid.title, title_justify="left", title_style="bold")
     for number, name in enumerate(grid.head):
-        table.add_column(name, justify="right" if number else "left", no_wrap=number > 0)
+        table.add_column(
+            name, justify="right" if number else "left", no_wrap=number > 0, min_width=0 if number else 22
+        )
     styles = {"met": "green", "missed": "red", "not measured": "dim"}
     for row in grid.rows:
         table.add_row(*row, style=styles.get(row[-1]))
