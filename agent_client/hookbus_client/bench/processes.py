@@ -55,6 +55,7 @@ class Child:
         self._log = log
         self._lines = BufferedByteReceiveStream(process.stdout)
         self._first = b""
+        self._asked_to_end = False
 
     async def ready(self) -> str:
         """Wait until it is ready and return the second word of its first line: where a worker answers."""
@@ -77,8 +78,10 @@ class Child:
         return msgspec.json.decode(await self._line(), type=Measured)
 
     def end(self) -> None:
-        """Ask it to end; whoever started it waits for that."""
-        if self._process.returncode is None:
+        """Ask it to end, once; whoever started it waits for that."""
+        # A second signal can meet a process that has ended, and then takes its exit status from asyncio.
+        if self._process.returncode is None and not self._asked_to_end:
+            self._asked_to_end = True
             self._process.terminate()
 
     def _failed(self) -> ChildFailed:
@@ -93,12 +96,12 @@ async def child(
     """Start *command*; on leaving it is asked to end, and killed when it has not after five seconds."""
     with tempfile.TemporaryFile() as log:
         process = await anyio.open_process(command, stderr=log, env={**os.environ, **(environment or {})})
+        started = Child(what, process, log)
         try:
-            yield Child(what, process, log)
+            yield started
         finally:
             with anyio.CancelScope(shield=True):
-                if process.returncode is None:
-                    process.terminate()
+                started.end()
                 with anyio.move_on_after(_GRACE_S):
                     await process.wait()
                 if process.returncode is None:
