@@ -104,8 +104,8 @@ class Emission:
                         united(consultation.verdict, pool), _asked_about(index, consultation), index, REJECTED
                     )
                 resolved_by = APPROVED
+                pool.append(consultation.verdict)
                 verdict = self._applied(consultation.verdict)
-                pool.append(verdict)
                 if not verdict.decision.permits:
                     return self._end(united(verdict, pool), None, index, resolved_by)
                 if self._composition.on_approval is OnApproval.STOP:

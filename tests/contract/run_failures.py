@@ -159,9 +159,7 @@ async def _question_too_large(server: EmbeddedServer) -> InterceptionRecord:
     presented = CONTEXTS["pre_tool_call"] | {"target": "a" * (1 << 20)}
     async with hookbus.connect(server.url) as bus:
         # The connection refuses by itself what an emitter has not measured.
-        (question,) = bus.asker.ask(
-            outgoing(prepare(presented)), [(bus.interceptor("policy"), LONG_S)], judged
-        )
+        (question,) = bus.asker.ask(outgoing(prepare(presented)), [(bus.interceptor("policy"), LONG_S)], judged)
         assert question.outcome is Failure.UNSENDABLE
         return await _emit(bus, target=presented["target"])
 

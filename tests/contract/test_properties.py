@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hookbus import HeadersMalformed, OutOfDomain, Undecodable, codec, envelope, subjects
+from hookbus.context import prepare
 from hookbus_client import NotAVerdict
 from hookbus_client.contexts import check_envelope
 from hookbus_client.gate import verdict_of_bytes, verdict_of_object
@@ -160,7 +161,7 @@ def test_a_token_is_always_a_token_and_no_two_identifiers_share_one(first: str, 
 @cases
 @given(contexts(I_JSON))
 def test_the_identity_is_the_standard_s_own_for_every_context_in_its_domain(context: dict[str, Any]) -> None:
-    assert identity("jcs-sha256", context, codec.survey(context)) == agent_hooks.context_identity(context)
+    assert identity("jcs-sha256", prepare(context)) == agent_hooks.context_identity(context)
 
 
 @cases
@@ -170,9 +171,9 @@ def test_a_context_has_an_identity_exactly_if_the_standard_gives_it_one(context:
         expected = agent_hooks.context_identity(context)
     except core.AgentHooksCoreError:
         with pytest.raises(OutOfDomain):
-            identity("jcs-sha256", context, codec.survey(context))
+            identity("jcs-sha256", prepare(context))
         return
-    assert identity("jcs-sha256", context, codec.survey(context)) == expected
+    assert identity("jcs-sha256", prepare(context)) == expected
 
 
 def test_a_member_outside_the_projection_takes_no_identity_away_whatever_its_name() -> None:
@@ -189,7 +190,7 @@ def test_a_member_outside_the_projection_takes_no_identity_away_whatever_its_nam
     }
     expected = agent_hooks.context_identity(context)
     for added in ({"é": 1}, {"agent_init": {"tools_registered": [], "é": 2**53}}):
-        assert identity("jcs-sha256", context | added, codec.survey(context | added)) == expected
+        assert identity("jcs-sha256", prepare(context | added)) == expected
         with pytest.raises(core.AgentHooksCoreError):
             agent_hooks.context_identity(context | added)
 
