@@ -31,159 +31,93 @@ class Kind(BaseModel):
     destructive: bool = False
 
 
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(","))
+
+
+def _kind(tools: str, asked_by: str, made_by: str = "", objects: str = "", *, destructive: bool = False) -> Kind:
+    return Kind(
+        tools=frozenset(_listed(tools)),
+        asked_by=_listed(asked_by),
+        made_by=_listed(made_by) if made_by else (),
+        objects=_listed(objects) if objects else (),
+        destructive=destructive,
+    )
+
+
 #: A tool only reads when this is the first word of its name.
 READING_VERBS: Final = frozenset(
-    [
-        *("get", "list", "search", "read", "find", "fetch", "check", "show", "view", "lookup", "look", "query"),
-        *("count", "describe", "retrieve", "browse", "inspect", "summarize", "calculate", "compute", "convert"),
-        *("is", "has", "can", "validate", "verify", "preview", "explain", "compare", "load", "scan", "status"),
-        *("current", "today", "now", "whoami", "help"),
-    ]
+    _listed(
+        "get, list, search, read, find, fetch, check, show, view, lookup, look, query, count,"
+        " describe, retrieve, browse, inspect, summarize, calculate, compute, convert, is, has, can,"
+        " validate, verify, preview, explain, compare, load, scan, status, current, today, now,"
+        " whoami, help"
+    )
 )
 #: Arguments that make a tool do what they say, whatever its name is.
-COMMAND_NAMES: Final = frozenset({"command", "cmd", "sql", "script", "code", "shell", "statement", "mutation"})
+COMMAND_NAMES: Final = frozenset(_listed("command, cmd, sql, script, code, shell, statement, mutation"))
 
 #: Kinds of action that people ask for in English. A deployment replaces them for another language.
 KINDS: Final[Mapping[str, Kind]] = {
-    "secrets": Kind(
-        tools=frozenset({"password", "passcode", "credential", "credentials", "secret", "pin", "mfa", "token"}),
-        asked_by=(
-            *("the password", "my password", "new password", "a password", "password to", "credential"),
-            *("the secret", "a secret", "new secret", "the pin", "my pin", "two-factor", "rotat"),
-        ),
+    "secrets": _kind(
+        "password, passcode, credential, credentials, secret, pin, mfa, token",
+        "the password, my password, new password, a password, password to, credential, the secret, a"
+        " secret, new secret, the pin, my pin, two-factor, rotat",
     ),
-    "removal": Kind(
-        tools=frozenset(
-            [
-                *("delete", "remove", "drop", "cancel", "destroy", "erase", "wipe", "purge", "clear", "revoke"),
-                *("uninstall", "unsubscribe", "terminate", "kick", "ban", "trash", "truncate", "reset", "close"),
-            ]
-        ),
-        asked_by=(
-            *("delet", "remov", "drop", "cancel", "destroy", "eras", "wip", "purg", "clear", "revok", "uninstall"),
-            *("unsubscrib", "terminat", "kick", "ban", "trash", "clos", "get rid", "clean", "discard"),
-        ),
+    "removal": _kind(
+        "delete, remove, drop, cancel, destroy, erase, wipe, purge, clear, revoke, uninstall,"
+        " unsubscribe, terminate, kick, ban, trash, truncate, reset, close",
+        "delet, remov, drop, cancel, destroy, eras, wip, purg, clear, revok, uninstall, unsubscrib,"
+        " terminat, kick, ban, trash, clos, get rid, clean, discard",
         destructive=True,
     ),
-    "payment": Kind(
-        tools=frozenset(
-            [
-                *("pay", "payment", "money", "transaction", "transfer", "refund", "wire", "invoice", "purchase"),
-                *("buy", "checkout", "order", "donate", "charge", "deposit", "withdraw", "subscribe", "trade"),
-                *("sell", "invest"),
-            ]
-        ),
-        asked_by=(
-            *(
-                "pay",
-                "refund",
-                "transfer",
-                "wir",
-                "send",
-                "purchas",
-                "buy",
-                "order",
-                "donat",
-                "deposit",
-                "withdraw",
-            ),
-            *("subscrib", "reimburs", "settl", "sell", "invest", "trad", "top up", "adjust", "updat", "set up"),
-            *("chang", "schedul"),
-        ),
+    "payment": _kind(
+        "pay, payment, money, transaction, transfer, refund, wire, invoice, purchase, buy, checkout,"
+        " order, donate, charge, deposit, withdraw, subscribe, trade, sell, invest",
+        "pay, refund, transfer, wir, send, purchas, buy, order, donat, deposit, withdraw, subscrib,"
+        " reimburs, settl, sell, invest, trad, top up",
+        "adjust, updat, chang, set, schedul, creat, mak, correct, rais, lower",
+        "payment, rent, transaction, transfer, standing order, subscription, bill, invoice, order,"
+        " deposit, purchase",
     ),
-    "access": Kind(
-        tools=frozenset(
-            [
-                *("share", "invite", "grant", "permission", "permissions", "permit", "role", "member", "members"),
-                *("access", "authorize", "user", "allow", "unlock", "assign"),
-            ]
-        ),
-        asked_by=(
-            *(
-                "shar",
-                "invit",
-                "grant",
-                "permit",
-                "add",
-                "authoriz",
-                "authoris",
-                "unlock",
-                "assign",
-                "allow",
-                "giv",
-            ),
-            *("updat", "chang", "set", "onboard"),
-        ),
+    "access": _kind(
+        "share, invite, grant, permission, permissions, permit, role, member, members, access,"
+        " authorize, user, allow, unlock, assign",
+        "shar, invit, grant, permit, add, authoriz, authoris, unlock, assign, allow, giv, updat,"
+        " chang, set, onboard",
     ),
-    "booking": Kind(
-        tools=frozenset(
-            [
-                *("reserve", "book", "reservation", "booking", "schedule", "reschedule", "calendar", "event"),
-                *("appointment", "meeting", "reminder"),
-            ]
-        ),
-        asked_by=("reserv", "book", "schedul", "reschedul", "invit", "remind", "arrang", "postpon", "plan a"),
-        made_by=("creat", "add", "mak", "put", "set", "mov", "block", "organiz", "organis", "chang", "updat"),
-        objects=(
-            *("event", "meeting", "appointment", "calendar", "reminder", "reservation", "booking", "schedule"),
-            *("call", "lunch", "dinner", "participant", "attendee", "table", "room", "slot"),
-        ),
+    "reservation": _kind(
+        "reserve, book, reservation, booking, rent, hire",
+        "reserv, book, rent, hir",
+        "mak, creat, chang, get",
+        "reservation, booking",
     ),
-    "publication": Kind(
-        tools=frozenset(["publish", "post", "tweet", "webpage", "website", "blog", "broadcast", "announce"]),
-        asked_by=("publish", "post", "tweet", "broadcast", "announc", "upload", "blog"),
-        made_by=("writ", "put", "add", "creat", "updat", "submit", "shar"),
-        objects=("page", "webpage", "website", "site", "blog", "post", "feed", "wiki"),
+    "calendar": _kind(
+        "calendar, event, appointment, meeting, reminder, schedule, reschedule",
+        "schedul, reschedul, invit, remind, arrang, postpon, plan a",
+        "creat, add, mak, put, set, mov, block, book, organiz, organis, chang, updat",
+        "event, meeting, appointment, calendar, reminder, schedule, call, lunch, dinner, participant,"
+        " attendee, slot, hour, session",
     ),
-    "message": Kind(
-        tools=frozenset(
-            [
-                *(
-                    "send",
-                    "reply",
-                    "respond",
-                    "forward",
-                    "email",
-                    "mail",
-                    "message",
-                    "notify",
-                    "comment",
-                    "submit",
-                ),
-                *("dm", "sms", "text", "call", "contact"),
-            ]
-        ),
-        asked_by=(
-            *("send", "reply", "respond", "forward", "email", "mail", "messag", "notify", "comment", "submit"),
-            *("dm", "text", "call", "contact", "writ", "post", "tell", "inform", "let", "ask", "announc"),
-        ),
+    "publication": _kind(
+        "publish, post, tweet, webpage, website, blog, broadcast, announce",
+        "publish, post, tweet, broadcast, announc, upload, blog",
+        "writ, put, add, creat, updat, submit, shar",
+        "page, webpage, website, site, blog, post, feed, wiki",
     ),
-    "change": Kind(
-        tools=frozenset(
-            [
-                *("create", "add", "make", "update", "change", "set", "edit", "append", "write", "rename", "move"),
-                *("modify", "upload", "insert", "save", "put", "register", "enable", "disable", "replace", "copy"),
-                *("import", "export", "generate", "new", "open", "start", "stop", "merge", "push", "commit"),
-            ]
-        ),
-        asked_by=(
-            *("creat", "add", "mak", "updat", "chang", "set", "edit", "append", "writ", "renam", "mov", "modify"),
-            *(
-                "upload",
-                "insert",
-                "sav",
-                "put",
-                "register",
-                "enabl",
-                "disabl",
-                "replac",
-                "copy",
-                "import",
-                "export",
-            ),
-            *("generat", "new", "adjust", "correct", "fix", "fill", "open", "start", "stop", "merg", "push"),
-            *("commit", "appl", "store", "record", "note"),
-        ),
+    "message": _kind(
+        "send, reply, respond, forward, email, mail, message, notify, comment, submit, dm, sms, text,"
+        " call, contact",
+        "send, reply, respond, forward, email, mail, messag, notify, comment, submit, dm, text, call,"
+        " contact, writ, post, tell, inform, let, ask, announc",
+    ),
+    "change": _kind(
+        "create, add, make, update, change, set, edit, append, write, rename, move, modify, upload,"
+        " insert, save, put, register, enable, disable, replace, copy, import, export, generate, new,"
+        " open, start, stop, merge, push, commit",
+        "creat, add, mak, updat, chang, set, edit, append, writ, renam, mov, modify, upload, insert,"
+        " sav, put, register, enabl, disabl, replac, copy, import, export, generat, new, adjust,"
+        " correct, fix, fill, open, start, stop, merg, push, commit, appl, store, record, note",
     ),
 }
 

@@ -41,7 +41,7 @@ class ProvenanceConfiguration(Configuration):
     delegated_by: tuple[str, ...] = ("follow the", "follow any", "instructions", "do the actions", "do the tasks",
                                      "do the todos", "do my todos", "do all the", "do everything", "do what",
                                      "do whatever", "actions specified", "act on", "take care of", "deal with",
-                                     "accordingly", "as requested", "as described")  # fmt: skip
+                                     "as requested", "as described")  # fmt: skip
     #: What becomes of a call that nothing in the user's words asks for, with a value that is not theirs.
     unasked: Literal["deny", "escalate"] = "deny"
     #: What becomes of a call that the user may have asked for, with a value that is not theirs.

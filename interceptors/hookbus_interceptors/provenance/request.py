@@ -23,7 +23,7 @@ _NOT_NOUN: Final = "".join(rf"(?<!\b{word} )" for word in _BEFORE_NOUN)
 _ENDING: Final = r"(?:e|s|es|ed|d|ing|[bdglmnprt]ing|[bdglmnprt]ed|ation|y|ies|ied)?"
 
 #: The rest of a sentence, as short as it may be.
-_REST: Final = r"(?:(?![.?!](?:\s|$)).)*?"
+_REST: Final = r"(?:(?![.?!](?:\s|$)).){0,200}?"
 
 
 def asks_for(kind: Kind, texts: Iterable[str]) -> bool:
