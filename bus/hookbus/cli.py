@@ -36,8 +36,8 @@ def server(
     if config is not None:
         # The file says all: the server takes this process's place, with its signals and its exit status.
         os.execv(binary(), [binary(), "--config", str(config)])
-    # SIGTERM like Ctrl-C, which a shell makes its background jobs ignore: the server is this process's child and must
-    # not outlive it.
+    # SIGTERM like Ctrl-C, which a shell makes its background jobs ignore: the server is this process's child and
+    # must not outlive it.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
     try:
