@@ -1,7 +1,7 @@
 """The conversation that a tool call comes from, as its context shows it: who said what, and which tool gave what.
 
-A host shows it in ``messages`` (§4.5), in the chat form that most of them share: ``role``, ``content`` (text, or a
-list of parts), ``tool_calls`` of the assistant, ``tool_call_id`` of what a tool gave.
+A host shows it in ``messages`` (§4.5), in one of two forms: chat completions (``tool_calls`` of the assistant,
+messages of the role ``tool``), or parts (``tool_use`` of the assistant, ``tool_result`` in the user's place).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from hookbus.codec import Json
 
 #: Roles that speak for the people who run the agent and use it.
 _SPEAKERS: Final = {"user": "user", "system": "system", "developer": "system"}
+_TEXT_TYPES: Final = frozenset({"text", "input_text"})
 _TOOL_ROLES: Final = frozenset({"tool", "function"})
 
 
@@ -33,37 +34,56 @@ class Conversation(msgspec.Struct, frozen=True):
     user: tuple[str, ...] = ()
     system: tuple[str, ...] = ()
     given: tuple[Given, ...] = ()
-    #: The tools that the model has asked for in earlier responses, with the arguments it gave.
-    called: tuple[tuple[str, dict[str, Json]], ...] = ()
+    #: Whether some of it is not of a form that is read here. Who said that is not known.
+    unread: bool = False
 
 
 def conversation_of(context: Mapping[str, Json]) -> Conversation:
-    """Return the conversation in *context*; what is not of the shape above is passed over."""
+    """Return the conversation in *context*; what is not of the forms above belongs to nobody."""
     messages = context.get("messages")
     if not isinstance(messages, list):
         return Conversation(shown=False)
     said: dict[str, list[str]] = {"user": [], "system": []}
     calls: dict[str, tuple[str, dict[str, Json]]] = {}
-    called: list[tuple[str, dict[str, Json]]] = []
     given: list[Given] = []
+    unread = False
     for message in messages:
         if not isinstance(message, dict):
+            unread = True
             continue
         role, content = message.get("role"), message.get("content")
-        if role in _SPEAKERS:
-            said[_SPEAKERS[role]].append(text_of(content))
-        elif role in _TOOL_ROLES:
-            tool, args = calls.get(str(message.get("tool_call_id")), (str(message.get("name", "")), {}))
-            given.append(Given(tool, args, text_of(content)))
-        for identifier, tool, args in _calls(message):
-            calls[identifier] = tool, args
-            called.append((tool, args))
-    return Conversation(True, tuple(said["user"]), tuple(said["system"]), tuple(given), tuple(called))
+        for part in content if isinstance(content, list) else [content]:
+            if isinstance(part, dict) and part.get("type") == "tool_result":
+                given.append(_given(part.get("tool_use_id"), part, calls))
+            elif role in _TOOL_ROLES:
+                given.append(_given(message.get("tool_call_id"), {**message, "content": part}, calls))
+            elif (text := _spoken(part)) is None:
+                unread = unread or role != "assistant"
+            elif role in _SPEAKERS:
+                said[_SPEAKERS[role]].append(text)
+            else:
+                unread = unread or role != "assistant"
+        calls |= {identifier: (tool, args) for identifier, tool, args in _calls(message)}
+    return Conversation(True, tuple(said["user"]), tuple(said["system"]), tuple(given), unread)
 
 
 def text_of(content: Json) -> str:
     """Return every string in *content*, one to a line."""
     return content if isinstance(content, str) else "\n".join(_strings(content))
+
+
+def _spoken(part: Json) -> str | None:
+    """Return the text of a part that is nothing but text."""
+    if part is None or isinstance(part, str):
+        return part or ""
+    if isinstance(part, dict) and part.get("type", "text") in _TEXT_TYPES and isinstance(part.get("text"), str):
+        return str(part["text"])
+    return None
+
+
+def _given(identifier: Json, body: Mapping[str, Json], calls: Mapping[str, tuple[str, dict[str, Json]]]) -> Given:
+    tool, args = calls.get(str(identifier), (str(body.get("name", "")), {}))
+    return Given(tool, args, text_of(body.get("content")))
 
 
 def _strings(value: Json) -> Iterator[str]:
@@ -75,13 +95,14 @@ def _strings(value: Json) -> Iterator[str]:
 
 
 def _calls(message: Mapping[str, Json]) -> Iterator[tuple[str, str, dict[str, Json]]]:
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else []:
+    calls, content = message.get("tool_calls"), message.get("content")
+    parts = [part for part in (content if isinstance(content, list) else []) if isinstance(part, dict)]
+    for call in [*(calls if isinstance(calls, list) else []), *(p for p in parts if p.get("type") == "tool_use")]:
         if not isinstance(call, dict):
             continue
         function: Any = call.get("function")
         body = function if isinstance(function, dict) else call
-        args = body.get("arguments", body.get("args"))
+        args = body.get("arguments", body.get("args", body.get("input")))
         if isinstance(args, str):
             args = _decoded(args)
         name = body.get("name")

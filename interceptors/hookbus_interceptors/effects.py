@@ -54,6 +54,10 @@ READING_VERBS: Final = frozenset(
         " whoami, help"
     )
 )
+#: Words that no tool has in its name which only reads, wherever they stand.
+ACTING_WORDS: Final = frozenset(
+    _listed("and, delete, remove, erase, wipe, purge, send, execute, exec, replace, overwrite, out")
+)
 #: Arguments that make a tool do what they say, whatever its name is.
 COMMAND_NAMES: Final = frozenset(_listed("command, cmd, sql, script, code, shell, statement, mutation"))
 
@@ -127,14 +131,14 @@ def only_reads(
 ) -> bool:
     """Whether the call changes nothing and tells nobody anything, but for the address that it may read from.
 
-    A name with letters of other scripts, two actions in one, and an argument that holds a command are none.
+    A name with letters of other scripts or of ``ACTING_WORDS`` does not, nor does a call that holds a command.
     """
     if not is_plain_ascii(tool) or COMMAND_NAMES.intersection(map(str.casefold, args)):
         return False
     if str(args.get("method", "GET")).upper() not in ("GET", "HEAD"):
         return False
     spoken = words(tool)
-    return matches(tool, also) or bool(spoken and spoken[0] in verbs and "and" not in spoken)
+    return matches(tool, also) or bool(spoken and spoken[0] in verbs and not ACTING_WORDS.intersection(spoken))
 
 
 def kind_of(tool: str, kinds: Mapping[str, Kind] = KINDS) -> Kind | None:

@@ -12,9 +12,14 @@ import yaml  # type: ignore[import-untyped]  # its stubs are another distributio
 from hookbus.codec import Json
 
 #: Names of fields and arguments whose words are free, because whoever reads them decides.
-CONTENT_NAMES: Final = ("*body*", "*content*", "*text*", "*message*", "*description*", "*subject*", "*title*",
-                        "*note*", "*comment*", "*summary*", "*caption*", "*reason*", "*memo*", "location",
-                        "*label*", "*tag*")  # fmt: skip
+CONTENT_NAMES: Final = tuple(
+    pattern
+    for name in (
+        *("body", "content", "contents", "text", "message", "description", "subject", "title", "note", "notes"),
+        *("comment", "summary", "caption", "reason", "memo", "location", "label", "tags", "snippet", "html"),
+    )
+    for pattern in (name, f"*_{name}")
+)
 #: Tools that give pages and documents: nothing in their results is a record, whatever it looks like.
 DOCUMENT_TOOLS: Final = ("read_file*", "*document*", "*_page*", "*web*", "*url*", "*http*", "*html*", "fetch_*",
                          "open_*", "browse*", "download*", "crawl*", "scrape*")  # fmt: skip

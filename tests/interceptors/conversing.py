@@ -30,7 +30,7 @@ def ask(
     interceptor: object,
     tool: str,
     args: Mapping[str, Any],
-    messages: Sequence[Mapping[str, Any]] | None,
+    messages: Sequence[Any] | None,
     *,
     tools: Sequence[Mapping[str, Any]] | None = None,
     labels: Mapping[str, Sequence[str]] | None = None,
@@ -47,7 +47,7 @@ def ask(
         "tool_call": {"id": "call", "name": tool, "args": dict(args)},
     }
     if messages is not None:
-        context["messages"] = [dict(message) for message in messages]
+        context["messages"] = list(messages)
     if tools is not None:
         context["tools"] = [dict(each) for each in tools]
     if labels is not None:

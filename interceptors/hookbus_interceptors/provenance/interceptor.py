@@ -118,6 +118,8 @@ class Provenance(Configured[ProvenanceConfiguration]):
         return frozenset(label for name in self.configuration.namespaces for label in context.source_labels(name))
 
     def _has_read(self, conversation: Conversation) -> bool:
+        if conversation.unread:
+            return True
         return any(not matches(given.tool, self.configuration.trusted_tools) for given in conversation.given)
 
     def _findings(self, call: ToolCall, kind: Kind | None, support: Support) -> Iterator[_Finding]:

@@ -22,6 +22,10 @@ from hookbus_interceptors.tool_names import matches
 _NUMBER: Final = re.compile(r"(?<![\w.,])-?\d+(?:[ ,.']\d{3})*(?:[.,]\d+)?(?![\w])")
 _QUOTES: Final = str.maketrans("‘’‚‛“”„‟–—", "''''\"\"\"\"--")
 _CLOCK: Final = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
+#: Words that are in every text: nobody has given them.
+_EVERYWHERE: Final = frozenset(
+    re.findall(r"\w+", "a an the all any and or of to in on at for from by it is my me i")
+)
 #: Days stand at the beginning of a value.
 _LONGEST_DAY: Final = 40
 
@@ -143,6 +147,8 @@ class Support:
     def _says(self, value: Json) -> bool:
         """Whether the value stands in the user's words, as a word or a phrase of its own."""
         sought = _plain(comparable(value))
+        if sought in _EVERYWHERE:
+            return False
         text = self._words_without_days if sought.isdecimal() else self._words
         return bool(sought) and re.search(rf"(?<!\w){re.escape(sought)}(?!\w)", text) is not None
 
