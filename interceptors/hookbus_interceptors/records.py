@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +24,8 @@ CONTENT_NAMES: Final = tuple(
 #: Tools that give pages and documents: nothing in their results is a record, whatever it looks like.
 DOCUMENT_TOOLS: Final = ("read_file*", "*document*", "*_page*", "*web*", "*url*", "*http*", "*html*", "fetch_*",
                          "open_*", "browse*", "download*", "crawl*", "scrape*")  # fmt: skip
+#: Longer ones are no names of fields.
+_LONGEST_NAME: Final = 128
 #: Texts beyond this are not looked through: nothing in them is a record.
 MAX_TEXT: Final = 1_000_000
 _LOADER: Final[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -66,13 +69,19 @@ def _tokens(text: str) -> Iterator[object]:
 def _fields(tree: Json, content_names: tuple[str, ...]) -> Iterator[str]:
     if isinstance(tree, dict):
         for name, member in tree.items():
-            if not any(fnmatchcase(str(name).casefold(), pattern) for pattern in content_names):
+            if not _is_free(str(name), content_names):
                 yield from _fields(member, content_names)
     elif isinstance(tree, list):
         for member in tree:
             yield from _fields(member, content_names)
     elif tree is not None and not isinstance(tree, bool):
         yield comparable(tree)
+
+
+# The same few names come in every record of a list.
+@lru_cache(maxsize=4096)
+def _is_free(name: str, content_names: tuple[str, ...]) -> bool:
+    return len(name) > _LONGEST_NAME or any(fnmatchcase(name.casefold(), pattern) for pattern in content_names)
 
 
 def comparable(value: Json) -> str:

@@ -73,9 +73,8 @@ class Support:
             return Source.USER if number in self._numbers else Source.OTHER
         if self._says(value):
             return Source.USER
-        fields = [
-            self._found_by_user(given) for given in self._given if comparable(value) in self._fields_of(given)
-        ]
+        sought = comparable(value)
+        fields = [self._found_by_user(given) for given, found in self._records if sought in found]
         return Source.FOUND if any(fields) else Source.RECORD if fields else Source.OTHER
 
     def of_words(self, argument: Argument) -> Source:
@@ -88,7 +87,7 @@ class Support:
     def holders_of(self, value: Json) -> list[Given]:
         """Return what tools gave with *value* somewhere in it, the last first."""
         sought = re.compile(rf"(?<!\w){re.escape(_plain(comparable(value)))}(?!\w)")
-        return [given for given in reversed(self._given) if sought.search(_plain(given.text))]
+        return [given for given, text in reversed(self._texts) if sought.search(text)]
 
     def was_pointed_at(self, given: Given) -> bool:
         """Whether the user's own words are among the arguments that it was looked up with; a day is not enough."""
@@ -97,6 +96,20 @@ class Support:
             for value in given.args.values()
             if isinstance(value, str) and len(value) > 2
         )
+
+    @cached_property
+    def _texts(self) -> list[tuple[Given, str]]:
+        return [(given, _plain(given.text)) for given in self._given]
+
+    @cached_property
+    def _records(self) -> list[tuple[Given, frozenset[str]]]:
+        """What tools gave that may hold records, with the fields of each."""
+        settings = self._settings
+        return [
+            (given, fields_in(given.text, settings.content_names))
+            for given in self._given
+            if not matches(given.tool, settings.document_tools)
+        ]
 
     @cached_property
     def _trusted(self) -> list[str]:
@@ -172,11 +185,6 @@ class Support:
             return self._days is not None and self._may_be(day)
         said = "\n".join(map(_plain, self.said))
         return re.search(rf"(?<!\w){re.escape(sought)}(?!\w)", said) is not None
-
-    def _fields_of(self, given: Given) -> frozenset[str]:
-        if matches(given.tool, self._settings.document_tools):
-            return frozenset()
-        return fields_in(given.text, self._settings.content_names)
 
     @staticmethod
     def _named(name: str, patterns: tuple[str, ...]) -> bool:
