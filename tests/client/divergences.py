@@ -79,7 +79,14 @@ def _warnings(case: Case, record: dict[str, Any]) -> list[dict[str, Any]]:
         except (NotAVerdict, TypeError):
             continue
     consulted = case.resolution is not None and record.get("resolved_by") is not None
-    believed = record["verdict"].get("reason") not in _APPROVAL_ERRORS
+    # An approver was believed who lifted something: the last consultation, or one before it when a fold resumed.
+    resumed = sum(summary["decision"] == "deny" for summary in record["verdicts"]) > 1
+    sequential = case.composition.profile is CompositionProfile.SEQUENTIAL_FIRST_DENY
+    believed = (
+        record.get("resolved_by") == "approval"
+        or record["verdict"].get("reason") not in _APPROVAL_ERRORS
+        or (sequential and resumed)
+    )
     if consulted and case.resolution is not None and case.resolution.verdict is not None and believed:
         given.append(verdict_of_object(case.resolution.verdict))
     united: list[dict[str, Any]] = []
