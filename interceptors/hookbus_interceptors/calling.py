@@ -63,6 +63,8 @@ class Call:
     def __init__(self, on_end: OnEnd) -> None:
         self.ended = False
         self.task: asyncio.Task[Outcome] | None = None
+        #: What a thread returned to be awaited.
+        self.returned: Any = None
         self._abandoned = False
         self._on_end = on_end
 
@@ -85,6 +87,9 @@ class Call:
 
     def end_of_task(self, task: asyncio.Task[Outcome]) -> None:
         """Note that the call's task is done; one that is cancelled before its first step has no outcome."""
+        if inspect.iscoroutine(self.returned):
+            # It may never have been awaited, where the question expired just then. A finished one does not mind.
+            self.returned.close()
         self.end(Outcome(error=asyncio.CancelledError()) if task.cancelled() else task.result())
 
 
@@ -114,6 +119,7 @@ class Calling:
                     outcome.awaitable.close()
                 call.end(outcome)
             else:
+                call.returned = outcome.awaitable
                 self._run_task(call, lambda: outcome.awaitable, variables)
 
         self._threads.run(lambda: variables.run(_call, self._intercept, context), ended)
