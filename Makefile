@@ -18,9 +18,9 @@ $(READY): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/hookbus demo
 
-# JOBS=2 divides the suite among processes.
+# JOBS=0 keeps the suite in one process.
 test: setup
-	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),0) --dist worksteal
+	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),2) --dist worksteal
 
 check: setup format lint types layers test
 
