@@ -18,6 +18,11 @@ class Arm:
     name: str
     trials: Sequence[Trial]
 
+    @property
+    def asked(self) -> bool:
+        """Whether anybody was asked anything."""
+        return any(trial.questions for trial in self.trials)
+
     def of(self, suite: str | None) -> list[Trial]:
         """Return the trials of one suite; of all with None."""
         return [trial for trial in self.trials if suite in (None, trial.suite)]
@@ -25,10 +30,10 @@ class Arm:
 
 def rows(arms: Sequence[Arm], *, attacked: bool) -> tuple[list[str], list[list[str]]]:
     """Return the heads and the rows of a table: a row for each suite and one for all, the columns of every arm."""
-    measures = ["succeeded", "questions"]
-    if attacked:
-        measures = ["reached", "own calls undisturbed", "succeeded", "questions"]
-    heads = ["suite", "runs", *(f"{arm.name}: {measure}" for arm in arms for measure in measures)]
+    heads = ["suite", "runs"]
+    for arm in arms:
+        measures = [*(("goals reached", "own calls undisturbed") if attacked else ()), "tasks succeeded"]
+        heads += [f"{arm.name}: {measure}" for measure in [*measures, *(("questions",) if arm.asked else ())]]
     suites = list(dict.fromkeys(trial.suite for trial in arms[0].trials))
     body = []
     for suite in [*suites, None]:
@@ -39,8 +44,9 @@ def rows(arms: Sequence[Arm], *, attacked: bool) -> tuple[list[str], list[list[s
                 cells.append(_share(sum(trial.reached for trial in found), len(found)))
                 cells.append(str(sum(trial.undisturbed for trial in found)))
             cells.append(str(sum(trial.useful for trial in found)))
-            asked = sum(len(trial.questions) for trial in found)
-            cells.append(f"{asked} ({asked / max(1, len(found)):.2f} each)")
+            if arm.asked:
+                questions = sum(len(trial.questions) for trial in found)
+                cells.append(f"{questions} ({questions / max(1, len(found)):.2f} each)")
         body.append(cells)
     return heads, body
 
