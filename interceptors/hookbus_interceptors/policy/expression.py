@@ -1,0 +1,68 @@
+"""Expressions in CEL. They read the context, have no effect, and end: the language has no loops without bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final, TypeAlias
+
+import cel
+from pydantic import AfterValidator, Field
+
+from hookbus import OutOfDomain, codec
+from hookbus.codec import Json
+from hookbus_interceptors.policy.errors import Undecided, place_in
+
+#: Far longer ones end the process: the engine recurses on their depth.
+MAX_CHARACTERS: Final = 4096
+#: What the engine raises for a missing field, a type that an operation does not take, an index, a division, an
+#: overflow, a wrong pattern, an unknown name.
+_FAULTS: Final = (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError)
+
+
+class Expression:
+    """One expression, compiled once. Used from several threads at a time."""
+
+    def __init__(self, source: str) -> None:
+        """Compile *source*; raise ValueError, which tells the place and quotes nothing."""
+        try:
+            self._program = cel.compile(source)
+        except ValueError as error:
+            raise ValueError(f"is not a CEL expression{place_in(error)}") from None
+        self._names = self._program.variables()
+
+    def holds(self, context: Mapping[str, Json]) -> bool:
+        """Return whether the expression is true of *context*; nothing is true or false but ``true`` and ``false``.
+
+        Raises :class:`Undecided`.
+        """
+        value = self._evaluated(context)
+        if not isinstance(value, bool):
+            raise Undecided("NotABoolean")
+        return value
+
+    def value(self, context: Mapping[str, Json]) -> Json:
+        """Return what the expression makes of *context*. Raises :class:`Undecided`, also for what is not JSON."""
+        value = self._evaluated(context)
+        try:
+            codec.survey(value)
+        except OutOfDomain:
+            raise Undecided("NotJson") from None
+        return value
+
+    def _evaluated(self, context: Mapping[str, Json]) -> Json:
+        # Only what it names: the engine copies all that it is given, and a conversation is long.
+        given = {name: context[name] for name in self._names if name in context}
+        try:
+            return self._program.execute(given)
+        except _FAULTS as fault:
+            # Its message may quote the payload: a key that is missing is an argument's value, at times.
+            raise Undecided(type(fault).__name__) from None
+
+
+def _compiles(source: str) -> str:
+    Expression(source)
+    return source
+
+
+#: The type of a setting that is such an expression.
+ExpressionText: TypeAlias = Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_compiles)]
