@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,6 +20,8 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.url = ""
+        #: Ends it before its time.
+        self.close: Callable[[], Awaitable[None]]
         #: The texts of each request, and its headers.
         self.asked: list[list[str]] = []
         self.headers: list[Mapping[str, str]] = []
@@ -70,6 +72,7 @@ async def moderating(tls: ssl.SSLContext | None = None) -> AsyncIterator[Endpoin
     application.router.add_post("/v1/moderations", endpoint.answer)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
     await runner.setup()
+    endpoint.close = runner.cleanup
     try:
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
         scheme = "http" if tls is None else "https"
@@ -102,7 +105,7 @@ class Broken:
             if self._holds:
                 while await reader.read(65536):
                     pass
-        except ConnectionError:
+        except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
             self.left.set()

@@ -59,14 +59,16 @@ class Endpoint:
         Waits at most *within_s* seconds for all of them together. Raises :class:`Unjudged` as soon as one of them
         is not judged, and :class:`EndpointClosed`.
         """
-        size = self._shape.batch
+        if self._session is None:
+            raise EndpointClosed
+        session, size = self._session, self._shape.batch
         batches = [texts[start : start + size] for start in range(0, len(texts), size)]
         judged: dict[int, list[Judgement]] = {}
         failed: list[Unjudged] = []
 
         async def ask(number: int) -> None:
             try:
-                judged[number] = await self._ask(batches[number])
+                judged[number] = await self._ask(session, batches[number])
             except Unjudged as error:
                 failed.append(error)
                 tasks.cancel_scope.cancel()
@@ -82,20 +84,18 @@ class Endpoint:
             raise failed[0]
         return [judgement for number in range(len(batches)) for judgement in judged[number]]
 
-    async def _ask(self, texts: Sequence[str]) -> list[Judgement]:
+    async def _ask(self, session: aiohttp.ClientSession, texts: Sequence[str]) -> list[Judgement]:
         async with self._slots:
-            body = await self._post(msgspec.json.encode(self._shape.request(texts)))
+            body = await self._post(session, msgspec.json.encode(self._shape.request(texts)))
         try:
             answer = parse_strictly(body)
         except Undecodable:
             raise Unjudged(Why.NOT_JSON) from None
         return self._shape.read(answer, len(texts))
 
-    async def _post(self, body: bytes) -> bytes:
-        if self._session is None:
-            raise EndpointClosed
+    async def _post(self, session: aiohttp.ClientSession, body: bytes) -> bytes:
         try:
-            async with self._session.post(
+            async with session.post(
                 self._url, data=body, headers=self._headers, ssl=self._tls, allow_redirects=False
             ) as answer:
                 if 300 <= answer.status < 400:
