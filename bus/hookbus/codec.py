@@ -30,6 +30,9 @@ Json: TypeAlias = Any
 _encode: Final = msgspec.json.Encoder().encode
 _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 _decode: Final = msgspec.json.Decoder().decode
+_decode_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+#: From this size on it pays to look whether a context holds its target twice.
+_LARGE_BYTES: Final = 16 * 1024
 
 
 class Domain(msgspec.Struct, frozen=True):
@@ -139,11 +142,14 @@ def encode_sorted(value: Json) -> bytes:
 def decode_context(body: bytes) -> dict[str, Json]:
     """Return the context in *body*, a fresh one at every call; raise :class:`Undecodable` otherwise.
 
+    In a large one, a field that is written exactly like the target, as ``messages`` is (§4.3), is the target: one
+    object, as in a host that shares it.
+
     A context comes from the agent it describes, so a key that stands twice is not refused here as it is in
     an answer: it could only mislead the control of the agent that wrote it.
     """
     try:
-        document = _decode(body)
+        document = _decode(body) if len(body) < _LARGE_BYTES else _decode_sharing(body)
     except RecursionError:
         raise Undecodable("more than 128 levels") from None
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -151,6 +157,13 @@ def decode_context(body: bytes) -> dict[str, Json]:
     if not isinstance(document, dict):
         raise Undecodable("the document is not an object")
     return document
+
+
+def _decode_sharing(body: bytes) -> dict[str, Json]:
+    fields = _decode_fields(body)
+    written = fields.get("target")
+    target = None if written is None else _decode(written)
+    return {name: target if field == written else _decode(field) for name, field in fields.items()}
 
 
 def parse_strictly(body: bytes) -> Json:

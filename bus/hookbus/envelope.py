@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from hookbus.errors import HeadersMalformed
@@ -25,11 +26,13 @@ ERROR_CODE: Final = "Nats-Service-Error-Code"
 ERROR: Final = "Nats-Service-Error"
 RETRY_AFTER_MS: Final = "Retry-After-Ms"
 
-_LINE = b"NATS/1.0"
-_END = b"\r\n\r\n"
-_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_VALUE = re.compile(r"[^\r\n]*")
-_STATUS = re.compile(rb" (\d{3})(?: [^\r\n]*)?")
+BEGIN: Final = b"NATS/1.0\r\n"
+END: Final = b"\r\n"
+
+# A lone CR or LF is a line break to some readers: what they would find after it must not exist.
+_BLOCK = re.compile(
+    rb"NATS/1\.0(?: (\d{3})(?: [^\r\n]*)?)?\r\n((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\n]*\r\n)*)\r\n"
+)
 _TYPE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}")
 
 
@@ -43,18 +46,20 @@ class Headers(NamedTuple):
 NO_HEADERS: Final = Headers(None, {})
 
 
-def encode(values: dict[str, str]) -> bytes:
+def encode(values: Mapping[str, str]) -> bytes:
     """Return *values* as NATS/1.0 header bytes.
 
     Raises ValueError for a value with a line break: a header is never silently rewritten.
     """
-    lines = ["NATS/1.0\r\n"]
-    for name, value in values.items():
-        if not _VALUE.fullmatch(value):
-            raise ValueError(f"the header {name} may not hold a line break")
-        lines.append(f"{name}: {value}\r\n")
-    lines.append("\r\n")
-    return "".join(lines).encode("utf-8")
+    return BEGIN + lines(values) + END
+
+
+def lines(values: Mapping[str, str]) -> bytes:
+    """Return the header lines of *values*, to stand between ``BEGIN`` and ``END``. Raises as :func:`encode`."""
+    text = "".join([f"{name}: {value}\r\n" for name, value in values.items()])
+    if text.count("\n") != len(values) or text.count("\r") != len(values):
+        raise ValueError("a header may not hold a line break")
+    return text.encode("utf-8")
 
 
 def parse(raw: bytes) -> Headers:
@@ -65,29 +70,18 @@ def parse(raw: bytes) -> Headers:
     """
     if not raw:
         return NO_HEADERS
-    if not raw.startswith(_LINE) or not raw.endswith(_END):
+    block = _BLOCK.fullmatch(raw)
+    if block is None:
         raise HeadersMalformed("not a NATS/1.0 header block")
-    first, *lines = raw.removesuffix(_END).split(b"\r\n")
-    status: str | None = None
-    if rest := first[len(_LINE) :]:
-        matched = _STATUS.fullmatch(rest)
-        if matched is None:
-            raise HeadersMalformed("the status line is malformed")
-        status = matched[1].decode("ascii")
-    values: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.partition(b":")
-        # A lone CR or LF is a line break to some readers: what they would find after it must not exist.
-        if not colon or not _NAME.fullmatch(name) or b"\r" in value or b"\n" in value:
-            raise HeadersMalformed("a header line is malformed")
-        key = name.decode("ascii")
-        if key in values:
-            raise HeadersMalformed("a header stands twice")
-        try:
-            values[key] = value.strip(b" \t").decode("utf-8")
-        except UnicodeDecodeError:
-            raise HeadersMalformed("a header value is not UTF-8") from None
-    return Headers(status, values)
+    status, fields = block.groups()
+    try:
+        pairs = [line.split(":", 1) for line in fields.decode("utf-8").split("\r\n")[:-1]]
+    except UnicodeDecodeError:
+        raise HeadersMalformed("a header value is not UTF-8") from None
+    values = {name: value.strip(" \t") for name, value in pairs}
+    if len(values) != len(pairs):
+        raise HeadersMalformed("a header stands twice")
+    return Headers(status.decode("ascii") if status else None, values)
 
 
 def type_name(error: BaseException | type[BaseException]) -> str:

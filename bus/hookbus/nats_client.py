@@ -3,18 +3,20 @@
 One object is one connection to one server and is never revived: whatever goes wrong ends it, says so once
 through ``on_lost``, and :mod:`hookbus.connection` builds the next one. So nothing is buffered for later, no
 reconnect gives up, and no half-dead client pretends to be connected. Frames are written straight to the
-socket's buffer, so sending never waits; messages for our subscriptions are handed over synchronously, with
-their header bytes unparsed, so no header can end the read loop.
+socket's buffer, so sending never waits. The library opens the connection and signs in; what comes after that is
+read by :mod:`hookbus.incoming`, so no message can end the reading unnoticed, and none waits for a task.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import logging
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from nats import errors as nats_errors
@@ -22,6 +24,7 @@ from nats.aio.client import Client
 from nats.aio.transport import TcpTransport
 
 from hookbus.errors import BusDown, CannotConnect
+from hookbus.incoming import Incoming
 
 logger = logging.getLogger("hookbus.connection")
 
@@ -31,6 +34,9 @@ Handler = Callable[[bytes, bytes, bytes, bytes], None]
 _CRLF: Final = b"\r\n"
 _READ_BYTES: Final = 64 * 1024
 _PING: Final = b"PING\r\n"
+_PONG: Final = b"PONG\r\n"
+#: Bodies above this are not copied together with what is sent before them.
+_APART_BYTES: Final = 64 * 1024
 
 
 class NatsClient(Client):
@@ -46,6 +52,10 @@ class NatsClient(Client):
         self._on_violation = on_violation
         self._lost = False
         self._handlers: dict[int, Handler] = {}
+        self._incoming = Incoming(self._hand_over, self._process_line, self.lose)
+        #: What this turn of the loop has written after its first frames; None before those.
+        self._gathered: list[bytes] | None = None
+        self._gathered_bytes = 0
         #: Messages dropped because something about them could not be read.
         self.unreadable = 0
 
@@ -64,8 +74,6 @@ class NatsClient(Client):
                     allow_reconnect=False,
                     pending_size=0,
                     connect_timeout=max(1, round(timeout_s)),
-                    # The heartbeat is ours: the library's own only notices after three intervals.
-                    ping_interval=3600,
                     **_options(url, creds, tls_ca),
                 )
         except BaseException as error:
@@ -75,6 +83,34 @@ class NatsClient(Client):
             if isinstance(error, Exception):
                 raise CannotConnect((without_secrets(url),), _why(error)) from None
             raise
+        self._take_over()
+        if self._lost:
+            raise CannotConnect((without_secrets(url),), "the connection ended at once")
+
+    def _take_over(self) -> None:
+        """Read from here on; what the library has read and not looked at comes first."""
+        assert isinstance(self._transport, TcpTransport)
+        assert self._transport._io_reader is not None
+        assert self._transport._io_writer is not None
+        reader: Any = self._transport._io_reader
+        transport = cast(asyncio.Transport, self._transport._io_writer.transport)
+        transport.set_protocol(self._incoming)
+        self._incoming.feed(bytes(reader._buffer))
+        if reader._eof or transport.is_closing():
+            # Whoever read before has been told of the end, and nobody is told twice.
+            self._incoming.connection_lost(None)
+        elif not self._lost:
+            # The library's reader stops the transport when a lot has come at once.
+            transport.resume_reading()
+
+    async def _read_loop(self) -> None:
+        """Nothing: see :meth:`_take_over`."""
+
+    async def _ping_interval(self) -> None:
+        """Nothing: the heartbeat is the connection's, and the library's only notices after three intervals."""
+
+    async def _flusher(self) -> None:
+        """Nothing: what is written is written at once."""
 
     def _connect_command(self) -> bytes:
         # The library signs in all the same where the greeting, which anybody on the line can alter, offers no TLS.
@@ -108,12 +144,9 @@ class NatsClient(Client):
         """
         self._lost = True
         self._status = Client.CLOSED
+        self._incoming.stop()
         self._handlers.clear()
-        self._subs.clear()
-        current = _current_task()
-        for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
-            if task is not None and task is not current:
-                task.cancel()
+        self._gathered = None
         for pong in self._pongs:
             if not pong.done():
                 pong.cancel()
@@ -123,20 +156,31 @@ class NatsClient(Client):
 
     # ---- sending ---------------------------------------------------------------------------------
 
-    def write(self, frames: Iterable[bytes], *, max_unsent_bytes: int) -> None:
+    def write(self, frames: Sequence[bytes], *, max_unsent_bytes: int) -> None:
         """Hand *frames* to the socket's buffer; never waits.
 
-        Raises :class:`BusDown` when the connection is over or its buffer holds ``max_unsent_bytes``.
+        What a turn of the loop writes first leaves at once, what else it writes leaves together after it. Raises
+        :class:`BusDown` when the connection is over or its buffer holds ``max_unsent_bytes``.
         """
-        transport = self._transport
-        if self._lost or not self.is_connected or not isinstance(transport, TcpTransport):
+        if self._lost or not self.is_connected or not isinstance(self._transport, TcpTransport):
             raise BusDown("not connected")
-        writer = transport._io_writer
+        writer = self._transport._io_writer
         if writer is None or writer.transport.is_closing():
             raise BusDown("the connection is closing")
-        if writer.transport.get_write_buffer_size() > max_unsent_bytes:
+        if writer.transport.get_write_buffer_size() + self._gathered_bytes > max_unsent_bytes:
             raise BusDown("the server takes nothing, so what was written cannot be flushed")
-        writer.write(b"".join(frames))
+        if self._gathered is None:
+            self._gathered = []
+            asyncio.get_running_loop().call_soon(self._write_gathered, writer.transport)
+            _write(writer.transport, frames)
+        else:
+            self._gathered += frames
+            self._gathered_bytes += sum(map(len, frames))
+
+    def _write_gathered(self, transport: asyncio.WriteTransport) -> None:
+        gathered, self._gathered, self._gathered_bytes = self._gathered, None, 0
+        if gathered and not transport.is_closing():
+            _write(transport, gathered)
 
     def listen(self, subject: str, queue: str, handler: Handler, *, max_unsent_bytes: int) -> int:
         """Subscribe *handler* to *subject* and return the subscription's number. Never waits."""
@@ -161,29 +205,41 @@ class NatsClient(Client):
         self._pongs.append(pong)
         return pong
 
-    # ---- what the library calls ------------------------------------------------------------------
+    # ---- what comes in ---------------------------------------------------------------------------
 
-    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+    def _hand_over(self, sid: int, subject: bytes, reply: bytes, headers: bytes, body: bytes) -> None:
         handler = self._handlers.get(sid)
+        if handler is None:
+            return
         try:
-            if handler is not None:
-                handler(subject, reply, headers or b"", data)
-            else:
-                await super()._process_msg(sid, subject, reply, data, headers)
-        except Exception as error:  # noqa: BLE001  # the boundary to the library's read loop
-            # An exception here would end the read loop silently: the connection would look alive and hear
-            # nothing. The message is dropped instead, and only the type of the fault is told.
+            handler(subject, reply, headers, body)
+        except Exception as error:  # noqa: BLE001  # the boundary to everybody's handlers
+            # An exception here would end the connection. The message is dropped instead, and only the type of the
+            # fault is told.
             self.unreadable += 1
             logger.warning("a message was dropped: %s", type(error).__name__)
 
-    async def _process_pong(self) -> None:
-        if self._pongs:
-            pong = self._pongs.pop(0)
-            if not pong.done():
-                pong.set_result(None)
+    def _process_line(self, line: bytes) -> None:
+        verb, _, rest = line.partition(b" ")
+        match verb:
+            case b"PING":
+                # A connection that is closing tells of its end by itself.
+                with contextlib.suppress(BusDown):
+                    self.write((_PONG,), max_unsent_bytes=2**62)
+            case b"PONG":
+                if self._pongs and not (pong := self._pongs.pop(0)).done():
+                    pong.set_result(None)
+            case b"-ERR":
+                self._process_refusal(rest.decode("utf-8", "replace").lower())
+            case b"INFO" if _is_json(rest):
+                pass  # What a server tells of its cluster later is learnt with the next connection.
+            case b"+OK":
+                pass
+            case _:
+                self.lose("what came is not the NATS protocol")
 
-    async def _process_err(self, err_msg: str) -> None:
-        message = err_msg.strip("'")
+    def _process_refusal(self, text: str) -> None:
+        message = text.strip(" '")
         for verb in ("publish", "subscription"):
             before, mark, rest = message.partition(f"permissions violation for {verb} to ")
             if mark and not before:
@@ -191,16 +247,29 @@ class NatsClient(Client):
                 return
         self.lose(f"the server said: {message}")
 
-    async def _process_op_err(self, e: Exception) -> None:
-        self.lose(_why(e))
-
-    async def _read_loop(self) -> None:
-        await super()._read_loop()
-        # The library leaves this loop on any exception in parsing and tells nobody.
-        self.lose("the read loop ended")
-
     async def _note(self, error: Exception) -> None:
         logger.debug("nats-py: %s", type(error).__name__)
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _write(transport: asyncio.WriteTransport, frames: Sequence[bytes]) -> None:
+    """Write *frames*, the small ones together and no large one copied."""
+    small: list[bytes] = []
+    for frame in frames:
+        if len(frame) > _APART_BYTES:
+            transport.write(b"".join(small))
+            transport.write(frame)
+            small = []
+        else:
+            small.append(frame)
+    transport.write(b"".join(small))
 
 
 def frames_of(subject: str, reply: str, headers: bytes, body: bytes) -> tuple[bytes, ...]:
@@ -239,10 +308,3 @@ def _why(error: BaseException) -> str:
     if isinstance(error, nats_errors.Error) and str(error).startswith("nats: '"):
         return f"the server said: {str(error)[7:].rstrip(chr(39))}"
     return type(error).__name__
-
-
-def _current_task() -> asyncio.Task[Any] | None:
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None

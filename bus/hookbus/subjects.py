@@ -82,6 +82,7 @@ def approval_decision(tenant: str, agent: str, approval: str, approver: str) -> 
     return f"{ROOT}.{tenant}.apr.dec.{agent}.{approval}.{approver}"
 
 
+@lru_cache(maxsize=4096)
 def parse_question(subject: str) -> tuple[str, str, str, str] | None:
     """Return ``(tenant, interceptor, point, agent)`` of a question's subject, or None if it is not one."""
     parts = subject.split(".")

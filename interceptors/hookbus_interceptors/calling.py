@@ -10,12 +10,17 @@ import asyncio
 import contextvars
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+
+from agent_hooks import ALLOW
 
 from hookbus import codec
 from hookbus_interceptors.current import question
 from hookbus_interceptors.errors import NotAnInterceptor
 from hookbus_interceptors.threads import OnEnd, Outcome, Threads
+
+#: What nearly every answer is.
+_BARE_ALLOW: Final = b'{"decision":"allow"}'
 
 Context = dict[str, Any]
 Intercept = Callable[[Context], object]
@@ -62,7 +67,7 @@ class Call:
 
     def __init__(self, on_end: OnEnd) -> None:
         self.ended = False
-        self.task: asyncio.Task[Outcome] | None = None
+        self.task: asyncio.Task[None] | None = None
         #: What a thread returned to be awaited.
         self.returned: Any = None
         self._abandoned = False
@@ -85,12 +90,27 @@ class Call:
         self.task = None
         self._on_end(outcome)
 
-    def end_of_task(self, task: asyncio.Task[Outcome]) -> None:
+    def end_of_task(self, _task: asyncio.Task[None]) -> None:
         """Note that the call's task is done; one that is cancelled before its first step has no outcome."""
+        if not self.ended:
+            self._close_returned()
+            self.end(Outcome(error=asyncio.CancelledError()))
+
+    async def await_(self, begin: Callable[[], Any]) -> None:
+        """Await what *begin* returns, in the call's task, and end."""
+        try:
+            _check_time()
+            outcome = Outcome(_encode(await begin()))
+        except BaseException as error:  # noqa: BLE001  # a cancellation, too, ends the call and nothing else
+            outcome = Outcome(error=error)
+        # Here and not in the task's callback, which runs one turn of the loop later.
+        self._close_returned()
+        self.end(outcome)
+
+    def _close_returned(self) -> None:
+        # It may never have been awaited, where the question expired just then. A finished one does not mind.
         if inspect.iscoroutine(self.returned):
-            # It may never have been awaited, where the question expired just then. A finished one does not mind.
             self.returned.close()
-        self.end(Outcome(error=asyncio.CancelledError()) if task.cancelled() else task.result())
 
 
 class Calling:
@@ -128,7 +148,7 @@ class Calling:
     def _run_task(self, call: Call, begin: Callable[[], Any], variables: contextvars.Context) -> None:
         # The call holds the task, as a task group would not do: a group waits for every task it owns, and
         # one that ignores its cancellation would hold the whole worker.
-        call.task = self._loop.create_task(_await(begin), context=variables)
+        call.task = self._loop.create_task(call.await_(begin), context=variables)
         call.task.add_done_callback(call.end_of_task)
 
 
@@ -138,14 +158,6 @@ def _call(intercept: Intercept, context: Context) -> Outcome:
         value = intercept(context)
         return Outcome(awaitable=value) if inspect.isawaitable(value) else Outcome(_encode(value))
     except BaseException as error:  # noqa: BLE001  # not even sys.exit() in an interceptor ends the worker
-        return Outcome(error=error)
-
-
-async def _await(begin: Callable[[], Any]) -> Outcome:
-    try:
-        _check_time()
-        return Outcome(_encode(await begin()))
-    except BaseException as error:  # noqa: BLE001  # a cancellation, too, ends the call and nothing else
         return Outcome(error=error)
 
 
@@ -162,6 +174,8 @@ def _encode(value: Any) -> bytes:
     Raises :class:`OutOfDomain` for what is not JSON, which AGENT-HOOKS-0.1 §11 calls a failed interceptor, and
     whatever ``to_wire`` raises.
     """
+    if value is ALLOW:
+        return _BARE_ALLOW
     to_wire = getattr(value, "to_wire", None)
     document = to_wire() if callable(to_wire) else value
     return codec.encode(document, codec.survey(document))

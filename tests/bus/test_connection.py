@@ -17,6 +17,8 @@ import pytest
 import hookbus
 from hookbus import Connection, Failure, Message, codec
 from hookbus.context import Outgoing, outgoing, prepare
+from hookbus.errors import BusDown, CannotConnect
+from hookbus.nats_client import NatsClient
 from hookbus.questions import Answer, Judgement, Question
 from hookbus.server import EmbeddedServer
 from tests.bus.proxy import Proxy
@@ -435,3 +437,26 @@ async def test_leaving_under_a_cancellation_ends_everything(server: EmbeddedServ
     assert not bus.is_connected
     assert bus._keeper is not None
     assert bus._keeper.done()
+
+
+@pytest.mark.parametrize("last", [b"PONG\r\n", b"PONG\r\n-ERR 'No'\r\n", b"PONG\r\nPO", b"PONG\r\nrubbish\r\n"])
+async def test_a_server_that_is_gone_when_it_has_greeted_is_not_joined(last: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"max_payload": 1000000, "headers": true}\r\n')
+        await reader.readuntil(b"PING\r\n")
+        writer.write(last)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as fake:
+        host, port = fake.sockets[0].getsockname()
+        lost: list[str] = []
+        client = NatsClient(on_lost=lost.append, on_violation=lambda verb, subject: None)
+        try:
+            await client.open(f"nats://{host}:{port}", name="", creds=None, tls_ca=None, timeout_s=PATIENCE_S)
+        except CannotConnect:
+            pass
+        else:
+            await until(lambda: bool(lost))
+        assert len(lost) <= 1
+        with pytest.raises(BusDown):
+            client.write((b"PING\r\n",), max_unsent_bytes=10**6)

@@ -102,6 +102,8 @@ async def test_as_many_hanging_calls_as_slots_end_the_process_with_a_failure(ask
     with process(asker, target, "--concurrency", "2") as worker:
         for _ in range(2):
             asker.send(context(), headers(200))
+        # The wait below holds this process's loop, and with it what is still to be written.
+        await asker.settled()
         assert worker.wait() == 1
     assert "2 calls of the interceptor hang" in "".join(worker.output)
 
