@@ -1,6 +1,6 @@
 """A segment: one file of sealed lines, written once from its beginning to its end.
 
-    {"format":1,"segment":"20261130T101500Z-1f2e3d4c","recipient":"…","key":"…"}
+    {"format":1,"segment":"20261130T101500123456Z-1f2e3d4c","recipient":"…","key":"…"}
     base64 of record 0
     base64 of record 1
     .base64 of the end, whose number is the number of records
@@ -34,7 +34,7 @@ FORMAT: Final = 1
 SUFFIX: Final = ".capture"
 #: What the line begins with that ends a segment; no base64 does.
 END_MARK: Final = b"."
-_BEGAN: Final = "%Y%m%dT%H%M%SZ"
+_BEGAN: Final = "%Y%m%dT%H%M%S%fZ"
 
 
 class Header(msgspec.Struct, frozen=True):
