@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 import hookbus
 from hookbus.server import EmbeddedServer
 from hookbus_interceptors import Worker
-from hookbus_interceptors.authoring.testing import AsyncTestClient, TestClient
+from hookbus_interceptors.authoring.testing import TestClient
 from hookbus_interceptors.capture import Capture
 from hookbus_interceptors.capture.errors import CaptureFailed, FolderNotPrivate, KeyInvalid, NothingCaptured
 from hookbus_interceptors.capture.reading import Captured
@@ -39,6 +40,8 @@ from tests.interceptors.capturing import (
     segments,
     settings,
 )
+from tests.worker import asking
+from tests.worker.processes import WorkerProcess
 
 pytestmark = pytest.mark.anyio
 
@@ -446,23 +449,34 @@ def test_records_that_come_together_share_one_sync(tmp_path: Path, monkeypatch: 
 async def test_a_worker_ends_its_segment_when_it_drains_and_holds_no_lock(
     tmp_path: Path, shared_server: EmbeddedServer
 ) -> None:
-    async with hookbus.connect(shared_server.url, tenant=f"t{os.getpid()}-capture") as bus:
+    async with hookbus.connect(shared_server.url, tenant=f"t{uuid4().hex}") as bus:
         async with Worker(bus, capture(tmp_path / "kept"), name="capture"):
-            asked: dict[str, Any] = {}
-
-            class Seen:
-                def intercept(self, context: dict[str, Any]) -> dict[str, str]:
-                    asked.update(context)
-                    return {"decision": "allow"}
-
-            await AsyncTestClient(Seen()).pre_tool_call("pay", {"text": SECRET})
-            verdict = await hookbus.RemoteInterceptor(bus, "capture").intercept(asked)
+            asked = asking.context({"text": SECRET})
+            verdict = await bus.interceptor("capture").intercept(asked)
             assert verdict == {"decision": "allow"}
     records, captured = read(tmp_path / "kept")
     assert [record.context for record in records] == [asked]
     assert captured.findings.unended == 0
     with segments(tmp_path / "kept")[0].open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+async def test_a_worker_that_is_killed_has_kept_all_that_it_answered(
+    tmp_path: Path, shared_server: EmbeddedServer
+) -> None:
+    (tmp_path / "capture.pub").write_text(PUBLIC_PEM)
+    (tmp_path / "capture.toml").write_text(f'folder = "{tmp_path}/kept"\npublic_key = "capture.pub"\n')
+    told = ["--interceptor-config", str(tmp_path / "capture.toml")]
+    tenant, target = f"t{uuid4().hex}", "hookbus_interceptors.capture:Capture"
+    with WorkerProcess(target, "capture", *told, url=shared_server.url, tenant=tenant) as worker:
+        async with hookbus.connect(shared_server.url, tenant=tenant) as bus:
+            for number in range(5):
+                verdict = await bus.interceptor("capture").intercept(asking.context({"n": number}))
+                assert verdict == {"decision": "allow"}
+            worker.kill()
+    records, captured = read(tmp_path / "kept")
+    assert [record.context["target"]["n"] for record in records] == [0, 1, 2, 3, 4]
+    assert (captured.findings.unended, captured.findings.tampered) == (1, 0)
 
 
 def test_a_reload_goes_on_in_the_new_folder_and_ends_the_segment_in_the_old_one(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -23,17 +25,19 @@ from hookbus.questions import Answer, Judgement
 from hookbus.server import EmbeddedServer
 from hookbus_interceptors import Worker, question
 from hookbus_interceptors.authoring.testing import TestClient
+from hookbus_interceptors.capture import Capture, CaptureConfiguration
 from hookbus_interceptors.capture.reading import Captured
 from hookbus_interceptors.capture.segment import SegmentWriter, make_folder
+from hookbus_interceptors.fleet.plan import FleetPlan
 from hookbus_interceptors.replay.asking import Compared, Replay, Terms
 from hookbus_interceptors.replay.cli import app
 from hookbus_interceptors.replay.outcome import Change, Outcome, change, of_body, of_failure
 from hookbus_interceptors.replay.report import Report
 from hookbus_interceptors.replay.sessions import Selection, Sessions
-from tests.interceptors.capturing import NOON, PRIVATE_KEY, PRIVATE_PEM, capture, segments
+from tests.interceptors.capturing import NOON, PRIVATE_KEY, PRIVATE_PEM, PUBLIC_PEM, capture, segments
 from tests.interceptors.replayed import After, Before
 from tests.worker import asking
-from tests.worker.processes import WorkerProcess
+from tests.worker.processes import ROOT, WorkerProcess
 
 pytestmark = pytest.mark.anyio
 
@@ -377,6 +381,11 @@ def test_what_goes_on_is_compared_and_not_how_it_is_said(
     assert change(came_to(current), came_to(candidate)) is differs
 
 
+@pytest.mark.parametrize("reason", [f"no {SECRET}", "\x1b[2J", "x" * 200, "ñ"])
+def test_a_reason_that_is_no_token_is_not_told(reason: str) -> None:
+    assert came_to({"decision": "deny", "reason": reason}).shown() == f"deny {UNTOLD}"
+
+
 def test_a_transform_where_none_is_permitted_denies_as_it_does_in_a_host() -> None:
     outcome = came_to(replacing("$target", "x"), "agent_startup")
     assert outcome.shown() == "deny host_error:transform_target_forbidden"
@@ -481,3 +490,27 @@ def test_keygen_replaces_no_private_key_and_its_pair_fits(tmp_path: Path) -> Non
     assert json.loads(shown.stdout)["input"]["content"] == "hello"
     assert CliRunner().invoke(app, ["keygen", *keys]).exit_code == 2
     assert (tmp_path / "replay.key").read_bytes() == private
+
+
+# ---- the page ----------------------------------------------------------------------------------------
+
+PAGE = (ROOT / "docs" / "interceptors" / "replay.md").read_text("utf-8")
+
+
+def test_the_table_of_the_page_is_a_fleet_and_names_every_setting(tmp_path: Path) -> None:
+    (fleet,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "fleet.toml").write_text(fleet)
+    (tmp_path / "capture.pub").write_text(PUBLIC_PEM)
+    assert FleetPlan.model_validate(tomllib.loads(fleet)).interceptors["capture"].target.endswith(":Capture")
+    made = Capture.from_config(tmp_path / "fleet.toml", "interceptors.capture.configuration")
+    assert made.current.configuration.keep_days == 14
+    named = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
+    assert named == set(CaptureConfiguration.model_fields) - {"version"}
+
+
+def test_the_page_names_every_option_and_every_change() -> None:
+    shown = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "300", "NO_COLOR": "1"}).output
+    for option in set(re.findall(r"--[a-z][a-z-]+", shown)) - {"--help"}:
+        assert f"`{option}`" in PAGE, option
+    for each in Change:
+        assert each.value in PAGE
