@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agent_hooks import Decision
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -17,7 +17,7 @@ from hookbus_interceptors.authoring.testing import Answer, TestClient
 from hookbus_interceptors.policy.configuration import PolicyConfiguration
 from hookbus_interceptors.policy.expression import MAX_CHARACTERS
 from hookbus_interceptors.policy.interceptor import Policy
-from tests.worker.asking import Asker, eventually
+from tests.worker.asking import Asker, context, eventually
 from tests.worker.processes import ROOT, WorkerProcess
 
 POLICY = "hookbus_interceptors.policy.interceptor:Policy"
@@ -149,6 +149,7 @@ def test_nothing_of_a_payload_is_told() -> None:
     assert "hunter2" not in f"{answer.verdict}"
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_of_all_that_an_expression_can_give_only_true_permits(result: Any) -> None:
     answer = calling({"result": result}, rule("tool_call.args.result"))
@@ -169,17 +170,18 @@ RULES = st.lists(
 
 def judged(rules: list[tuple[str, str]]) -> tuple[Decision, bool]:
     named = [rule(when, then, f"rule-{number}") for number, (then, when) in enumerate(rules)]
-    answer = calling({"amount": 7}, *named)
-    assert answer.error is None
-    return answer.decision, answer.escalates
+    verdict = policy(*named).intercept(context({"amount": 7}))
+    return verdict.decision, verdict.is_liftable
 
 
+@settings(deadline=None)
 @given(RULES, st.randoms(use_true_random=False))
 def test_the_order_of_the_rules_decides_nothing(rules: list[tuple[str, str]], order: random.Random) -> None:
     shuffled = order.sample(rules, len(rules))
     assert judged(shuffled) == judged(rules)
 
 
+@settings(deadline=None)
 @given(RULES, st.sampled_from(["deny", "escalate"]), st.sampled_from(["true", "false", "1"]))
 def test_one_more_rule_that_denies_or_asks_never_permits(
     rules: list[tuple[str, str]], then: str, when: str
@@ -194,6 +196,7 @@ def test_one_more_rule_that_denies_or_asks_never_permits(
         assert not now_liftable
 
 
+@settings(deadline=None)
 @given(RULES)
 def test_the_strictest_rule_that_is_met_decides(rules: list[tuple[str, str]]) -> None:
     met = [then for then, when in rules if when == "true"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Final, TypeAlias
 
 import cel
@@ -19,6 +19,18 @@ MAX_CHARACTERS: Final = 4096
 _FAULTS: Final = (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError)
 
 
+class Scope:
+    """What the expressions of one question may name, converted once for all of them."""
+
+    def __init__(self, context: Mapping[str, Json], names: Iterable[str]) -> None:
+        """Take the blocks *names* of *context*, where they are there. Raises :class:`Undecided`."""
+        try:
+            # Only what is named: the engine copies all that it is given, and a conversation is long.
+            self.blocks = cel.Context({name: context[name] for name in names if name in context})
+        except _FAULTS as fault:
+            raise Undecided(type(fault).__name__) from None
+
+
 class Expression:
     """One expression, compiled once. Used from several threads at a time."""
 
@@ -28,32 +40,31 @@ class Expression:
             self._program = cel.compile(source)
         except ValueError as error:
             raise ValueError(f"is not a CEL expression{place_in(error)}") from None
-        self._names = self._program.variables()
+        #: The blocks that it reads, and its own variables.
+        self.names = frozenset(self._program.variables())
 
-    def holds(self, context: Mapping[str, Json]) -> bool:
-        """Return whether the expression is true of *context*; nothing is true or false but ``true`` and ``false``.
+    def holds(self, scope: Scope) -> bool:
+        """Return whether the expression is true; nothing is true or false but ``true`` and ``false``.
 
         Raises :class:`Undecided`.
         """
-        value = self._evaluated(context)
+        value = self._evaluated(scope)
         if not isinstance(value, bool):
             raise Undecided("NotABoolean")
         return value
 
-    def value(self, context: Mapping[str, Json]) -> Json:
-        """Return what the expression makes of *context*. Raises :class:`Undecided`, also for what is not JSON."""
-        value = self._evaluated(context)
+    def value(self, scope: Scope) -> Json:
+        """Return the value of the expression. Raises :class:`Undecided`, also for what is not JSON."""
+        value = self._evaluated(scope)
         try:
             codec.survey(value)
         except OutOfDomain:
             raise Undecided("NotJson") from None
         return value
 
-    def _evaluated(self, context: Mapping[str, Json]) -> Json:
-        # Only what it names: the engine copies all that it is given, and a conversation is long.
-        given = {name: context[name] for name in self._names if name in context}
+    def _evaluated(self, scope: Scope) -> Json:
         try:
-            return self._program.execute(given)
+            return self._program.execute(scope.blocks)
         except _FAULTS as fault:
             # Its message may quote the payload: a key that is missing is an argument's value, at times.
             raise Undecided(type(fault).__name__) from None
