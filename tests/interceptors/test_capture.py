@@ -272,6 +272,18 @@ def test_a_record_copied_into_another_segment_is_not_believed(tmp_path: Path) ->
     assert captured.findings.tampered == 1
 
 
+@pytest.mark.parametrize("text", [b"", b"{}", b"\xff", b"[" * 100_000, b'{"at_ms":1,"question":"q","context":[]}'])
+def test_what_is_sealed_and_is_no_record_is_counted_as_tampered(tmp_path: Path, text: bytes) -> None:
+    folder = tmp_path / "kept"
+    folder.mkdir(mode=0o700)
+    writer = SegmentWriter(folder, PRIVATE_KEY.public_key(), NOON)
+    writer.append([text, text_of(b"one")])
+    writer.end()
+    records, captured = read(folder)
+    assert [record.context["said"] for record in records] == ["one"]
+    assert captured.findings.tampered == 1
+
+
 def test_a_folder_without_a_segment_is_said_to_hold_nothing(tmp_path: Path) -> None:
     with pytest.raises(NothingCaptured):
         Captured(tmp_path, PRIVATE_KEY)

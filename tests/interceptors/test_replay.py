@@ -31,7 +31,7 @@ from hookbus_interceptors.capture.segment import SegmentWriter, make_folder
 from hookbus_interceptors.fleet.plan import FleetPlan
 from hookbus_interceptors.replay.asking import Compared, Replay, Terms
 from hookbus_interceptors.replay.cli import app
-from hookbus_interceptors.replay.outcome import Change, Outcome, change, of_body, of_failure
+from hookbus_interceptors.replay.outcome import UNTOLD, Change, Outcome, change, of_body, of_failure
 from hookbus_interceptors.replay.report import Report
 from hookbus_interceptors.replay.sessions import Selection, Sessions
 from tests.interceptors.capturing import NOON, PRIVATE_KEY, PRIVATE_PEM, PUBLIC_PEM, capture, segments

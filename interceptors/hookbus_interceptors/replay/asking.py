@@ -44,7 +44,7 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """One record and what both made of it. Nothing of it is payload but ``goes_on``, which no report has."""
+    """One record and what both made of it; nothing of it is payload."""
 
     record: str
     point: str
@@ -113,8 +113,8 @@ class Replay:
             record=place.id,
             point=told(record.context.get("interception_point")),
             tool=told(call.get("name")) if isinstance(call, dict) else "",
-            current=current,
-            candidate=candidate,
+            current=current.without_payload(),
+            candidate=candidate.without_payload(),
             change=change(current, candidate),
         )
 
@@ -160,7 +160,7 @@ class Replay:
         if isinstance(outcome, Answer):
             self._answered.add(index)
             if outcome.policy is not None:
-                self.policies[index].add(outcome.policy)
+                self.policies[index].add(told(outcome.policy))
             judged: Outcome = outcome.judgement.verdict
             return judged
         failure = outcome or Failure.SILENT

@@ -13,7 +13,7 @@ from agent_hooks.path import PathError, apply
 from hookbus import Failure, Undecodable, codec
 from hookbus.codec import Json
 
-_TOKEN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}")
+_TOKEN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,127}")
 UNTOLD: Final = "(not a token)"
 
 
@@ -49,6 +49,10 @@ class Outcome(msgspec.Struct, frozen=True):
     def absent(self) -> bool:
         """Whether no worker serves the point."""
         return self.decision == Failure.ABSENT.label
+
+    def without_payload(self) -> Outcome:
+        """Return the same, fit to be kept and reported."""
+        return msgspec.structs.replace(self, goes_on=None)
 
     def shown(self) -> str:
         """Return decision and reason, fit to be printed."""
