@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import hookbus
 from hookbus import Failure, QuestionFailed
+from hookbus.authority.roles import Role
 from hookbus.codec import Json
 from hookbus.context import outgoing, prepare
 from hookbus.questions import Answer, Judgement
@@ -34,6 +35,7 @@ from hookbus_interceptors.replay.cli import app
 from hookbus_interceptors.replay.outcome import UNTOLD, Change, Outcome, change, of_body, of_failure
 from hookbus_interceptors.replay.report import Report
 from hookbus_interceptors.replay.sessions import Selection, Sessions
+from tests.authority.deployment import Deployment
 from tests.interceptors.capturing import NOON, PRIVATE_KEY, PRIVATE_PEM, PUBLIC_PEM, capture, segments
 from tests.interceptors.replayed import After, Before
 from tests.worker import asking
@@ -94,7 +96,7 @@ async def replayed(
     bus: hookbus.Connection, captured: Captured, selection: Selection | None = None, **terms: Any
 ) -> tuple[list[Compared], Report]:
     """What came of replaying *captured* to ``before`` and ``after``."""
-    its_terms = Terms(current="before", candidate="after", **terms)
+    its_terms = Terms(**{"current": "before", "candidate": "after", **terms})
     sessions = Sessions(captured, selection or Selection())
     report, compared = Report(its_terms, captured.findings, sessions.repeated), list[Compared]()
 
@@ -334,6 +336,25 @@ async def test_a_point_that_is_none_reaches_no_subject(tmp_path: Path, shared_se
         compared, report = await replayed(bus, captured)
     assert [each.candidate.decision for each in compared] == ["unsendable"] * 3
     assert not report.passes(allow_flips=True)
+
+
+async def test_with_generated_permissions_it_asks_as_its_own_agent_and_as_no_other(tmp_path: Path) -> None:
+    captured = captured_by_hand(tmp_path / "kept", call())
+    names = {"current": "policy", "candidate": "redactor"}
+    with Deployment(tmp_path / "hookbus-auth") as deployed:
+        async with AsyncExitStack() as stack:
+            for name in names.values():
+                bus = hookbus.connect(config=deployed.settings(Role.WORKER, name))
+                await stack.enter_async_context(bus)
+                await stack.enter_async_context(Worker(bus, allow, name=name))
+            bus = hookbus.connect(config=deployed.settings(Role.AGENT, "travel"))
+            await stack.enter_async_context(bus)
+            [compared], report = await replayed(bus, captured, agent="travel", **names)
+            assert compared.candidate.permits
+            assert report.passes(allow_flips=False)
+            with pytest.raises(QuestionFailed) as failed:
+                await replayed(bus, captured, agent=None, **names)
+            assert failed.value.failure is Failure.REFUSED
 
 
 # ---- what an answer comes to -------------------------------------------------------------------------
