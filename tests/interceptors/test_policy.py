@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from pydantic import ValidationError
 
 from hookbus.server import EmbeddedServer
 from hookbus_interceptors.authoring.testing import Answer, TestClient
-from hookbus_interceptors.policy.configuration import PolicyConfiguration
+from hookbus_interceptors.fleet.plan import FleetPlan
+from hookbus_interceptors.policy.configuration import PolicyConfiguration, Rule
 from hookbus_interceptors.policy.expression import MAX_CHARACTERS
 from hookbus_interceptors.policy.interceptor import Policy
 from tests.worker.asking import Asker, context, eventually
@@ -306,6 +309,16 @@ async def test_a_worker_takes_up_changed_rules_and_keeps_the_old_ones_where_they
 # ---- the page and the example ------------------------------------------------------------------------
 
 HUMAN = {"id": "u", "kind": "human"}
+PAGE = (ROOT / "docs" / "interceptors" / "policy.md").read_text("utf-8")
+
+
+def test_the_rules_and_the_tables_of_the_page_are_what_they_say() -> None:
+    rules, *tables = [tomllib.loads(text) for text in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)]
+    answer = TestClient(policy(*rules["rules"])).pre_tool_call("refund", {"amount": 500}, actor=HUMAN)
+    assert (answer.reason, answer.escalates) == ("policy:large-refund", True)
+    assert [FleetPlan.model_validate(each).interceptors.keys() for each in tables[:2]] == [{"policy"}] * 2
+    rows = [line.partition("|")[2].partition("|")[0] for line in PAGE.splitlines() if line.startswith("| `")]
+    assert set(Rule.model_fields) <= {name for row in rows for name in re.findall(r"`(\w+)`", row)}
 
 
 @pytest.mark.parametrize(
