@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -11,13 +12,21 @@ from typing import Final
 
 import msgspec
 
-from hookbus import BodyTooLarge, BusDown, Connection, Message
+from hookbus import BodyTooLarge, BusDown, Connection, Message, envelope
 from hookbus.connection import Serving
+
+logger = logging.getLogger("hookbus.worker")
 
 _TYPE: Final = "io.nats.micro.v1."
 _INBOX: Final = "_INBOX."
 _VERBS: Final = ("PING", "INFO", "STATS")
+#: What an interceptor may add to the statistics of one endpoint.
+MAX_OFFERED_BYTES: Final = 65_536
 _SEMVER: Final = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)(?:\.(0|[1-9]\d*))?[.-]?([0-9A-Za-z-]*)")
+
+
+#: The name of an endpoint for all points.
+EVERY_POINT: Final = "intercept"
 
 
 class Tally(msgspec.Struct):
@@ -32,6 +41,11 @@ class Tally(msgspec.Struct):
     processing_time: int = 0
     #: Questions by what became of them: ``answered``, an error code, ``abandoned``, ``unanswerable``, ``unsent``.
     data: Counter[str] = msgspec.field(default_factory=Counter)
+
+    @property
+    def point(self) -> str | None:
+        """The interception point; None where the subscription is for all of them."""
+        return None if self.name == EVERY_POINT else self.name
 
     @property
     def average_processing_time(self) -> int:
@@ -50,7 +64,8 @@ class Service:
     """One worker's answers to ``$SRV.PING``, ``INFO`` and ``STATS``, for all, by its name, and by its id.
 
     They go to an inbox and nowhere else: a worker publishes to no subject that somebody else has chosen
-    (contract, section 1). ``metadata()`` is asked for every answer.
+    (contract, section 1). ``metadata()`` is asked for every answer. ``offered(point)`` is an object that the
+    interceptor adds to the ``data`` of an endpoint; for an endpoint of all points it is asked with None.
     """
 
     def __init__(
@@ -61,11 +76,13 @@ class Service:
         id: str,
         metadata: Callable[[], Mapping[str, str]],
         tallies: Sequence[Tally],
+        offered: Callable[[str | None], object] | None = None,
     ) -> None:
         self._connection = connection
         self._names = {"name": name, "id": id, "version": semantic_version()}
         self._metadata = metadata
         self._tallies = tallies
+        self._offered = offered
         self._started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         self.patterns = [f"$SRV.{verb}{which}" for verb in _VERBS for which in ("", f".{name}", f".{name}.{id}")]
 
@@ -108,10 +125,27 @@ class Service:
             **self._identity,
             "started": self._started,
             "endpoints": [
-                {**msgspec.structs.asdict(tally), "average_processing_time": tally.average_processing_time}
+                {
+                    **msgspec.structs.asdict(tally),
+                    "average_processing_time": tally.average_processing_time,
+                    "data": {**self._offer(tally), **tally.data},
+                }
                 for tally in self._tallies
             ],
         }
+
+    def _offer(self, tally: Tally) -> dict[str, object]:
+        """Return what the interceptor adds; nothing where it raises, is no JSON object, or is too large."""
+        if self._offered is None:
+            return {}
+        try:
+            encoded = msgspec.json.encode(self._offered(tally.point))
+            return (
+                msgspec.json.decode(encoded, type=dict[str, object]) if len(encoded) <= MAX_OFFERED_BYTES else {}
+            )
+        except Exception as error:  # noqa: BLE001  # this runs in the read loop, which whatever it raises would end
+            logger.warning("service_stats raised %s", envelope.type_name(error))
+            return {}
 
 
 def semantic_version() -> str:

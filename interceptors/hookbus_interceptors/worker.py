@@ -18,7 +18,7 @@ from hookbus.connection import Serving
 from hookbus_interceptors.calling import Calling, instance_of, intercept_of
 from hookbus_interceptors.dispatch import Dispatch, Limits
 from hookbus_interceptors.errors import InterceptorHangs, SubscriptionRefused
-from hookbus_interceptors.service import Service, Tally
+from hookbus_interceptors.service import EVERY_POINT, Service, Tally
 from hookbus_interceptors.stalls import Stalls
 from hookbus_interceptors.threads import Threads
 
@@ -45,7 +45,8 @@ class Worker:
     Answers carry the version of the policy: the interceptor's ``policy_version`` as it is when the question
     starts, or what the interceptor then tells :func:`decided_by`, and *policy* where it says neither. An
     interceptor's ``lifespan(connection)``, an async context manager, is entered before the worker serves and left
-    when it has drained.
+    when it has drained. What its ``service_stats(point)`` returns stands in ``$SRV.STATS`` beside the counts of an
+    endpoint; point is None for an endpoint of all points.
 
     Where the connection has a trust file, only questions signed by a key of their agent are answered, and each
     id once until it expires, unless the interceptor says ``repeat_aware = True`` of itself because it tells a
@@ -115,7 +116,7 @@ class Worker:
 
     def _tally(self, point: str) -> Tally:
         subject = subjects.questions(self._connection.settings.tenant, self._token, point)
-        return Tally("intercept" if point == "*" else point, subject, self._token)
+        return Tally(EVERY_POINT if point == "*" else point, subject, self._token)
 
     # ---- life --------------------------------------------------------------------------------------
 
@@ -170,6 +171,7 @@ class Worker:
             id=self.id,
             metadata=self._metadata,
             tallies=self.tallies,
+            offered=getattr(self._interceptor, "service_stats", None),
         )
         self._servings: tuple[Serving, ...] = ()
         self._held = AsyncExitStack()
