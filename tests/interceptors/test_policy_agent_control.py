@@ -208,6 +208,7 @@ def test_of_all_that_a_policy_can_give_only_an_explicit_decision_permits(judge: 
             {"manifest": MANIFEST.replace("rego, query: data.rules.verdict", "test, verdict: {decision: allow}")},
             "the policy 'rules' says type, verdict",
         ),
+        (rego(ALLOW, manifest=MANIFEST.replace("    policy: {id: rules}\n", "")), "pre_tool_call' has no policy"),
         (rego(ALLOW, manifest=MANIFEST.replace("id: rules", "id: rules, data_paths: [/x]")), "says data_paths"),
     ],
 )

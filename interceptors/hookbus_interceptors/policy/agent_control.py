@@ -86,6 +86,8 @@ def _completed(configuration: AgentControlConfiguration) -> str:
         if policy["type"] == "rego" and not configuration.rego.get(name):
             raise PolicyInvalid(f"there is no text for the policy {name!r}")
     for point, bound in manifest["intervention_points"].items():
+        if "policy" not in bound:
+            raise PolicyInvalid(f"the point {point!r} has no policy")
         _check(f"the point {point!r}", bound["policy"], _BOUND)
     return msgspec.json.encode(manifest).decode()
 
