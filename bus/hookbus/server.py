@@ -23,8 +23,8 @@ _LISTENING: Final = re.compile(rb"Listening for client connections on .*:(\d+)")
 #: configuration says itself stands after it and so prevails.
 _NOTICES_SILENCE: Final = 'ping_interval: "5s"\nping_max: 2\n'
 _READY: Final = b"Server is ready"
-#: At its default the server's garbage collection takes two fifths of its time at 256 KB a message. Its heap is small,
-#: so it may grow more between two collections; near the limit it collects as often as it must.
+#: At its default the server's garbage collection takes two fifths of its time at 256 KB a message. Its heap is
+#: small, so it may grow more between two collections; near the limit it collects as often as it must.
 _COLLECTS_SELDOM: Final = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
 
 
