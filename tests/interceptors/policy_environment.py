@@ -64,7 +64,7 @@ def made() -> Path:
 
 
 def _install(environment: Path) -> None:
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--retries", "1", "--no-deps"]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--retries", "1", "--timeout", "10", "--no-deps"]
     pip += ["--target", str(_packages(environment))]
     done = subprocess.run([*pip, *PINNED], capture_output=True, text=True)
     if done.returncode and UNREACHABLE in done.stderr:
