@@ -25,7 +25,7 @@ from rich.progress import Progress
 
 from hookbus import Failure, QuestionFailed, envelope
 from hookbus.server import EmbeddedServer
-from hookbus_client.bench.results import machine, now, percentile
+from hookbus_client.bench.results import Machine, machine, now, percentile
 from hookbus_interceptors.content import Content, ContentConfiguration
 from hookbus_interceptors.fleet.plan import InterceptorPlan, read_fleet, worker_command
 from tests.interceptors.measured_contexts import POINTS, SIZES, context_of
@@ -192,12 +192,11 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def write_page(page: Path, table: str, unmeasured: list[str]) -> None:
+def write_page(page: Path, here: Machine, table: str, unmeasured: list[str]) -> None:
     """Put *table* into *page*, with where and when it was made."""
-    here = machine()
     made = (
         f"{now()}: {here.processor}, {here.cores} cores, {here.system}, {here.python}, nats-server "
-        f"{here.nats_server}; load average {here.load} afterwards, of which this run is a part.\n"
+        f"{here.nats_server}; the load average when the run began was {here.load}.\n"
     )
     if unmeasured:
         made += f"\nNot measured, as the environment that they run in was not there: {', '.join(unmeasured)}.\n"
@@ -214,7 +213,7 @@ def main(
     """Measure every interceptor of the shipped fleets, print the table and write it into its page."""
     every = shipped_in()
     chosen = {name: each for name, each in every.items() if each.runs_here and only in ("", name)}
-    console = Console(width=160)
+    console, here = Console(width=160), machine()
     with Progress(console=console) as progress:
 
         async def run() -> Figures:
@@ -223,7 +222,7 @@ def main(
         table = table_of(anyio.run(run))
     console.print(Markdown(table))
     if not only:
-        write_page(page, table, sorted(name for name, each in every.items() if not each.runs_here))
+        write_page(page, here, table, sorted(name for name, each in every.items() if not each.runs_here))
 
 
 if __name__ == "__main__":

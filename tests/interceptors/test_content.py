@@ -17,7 +17,7 @@ from hookbus.server import EmbeddedServer
 from hookbus_interceptors.authoring.testing import Answer, AsyncTestClient
 from hookbus_interceptors.content import Content, ContentConfiguration
 from hookbus_interceptors.content.judging import Judgement
-from hookbus_interceptors.content.passages import passages, pieces
+from hookbus_interceptors.content.passages import PROTOCOL_WORDS, NotReplaceable, passages, pieces, replaced
 from hookbus_interceptors.content.recent import RecentJudgements
 from tests.interceptors.moderation_endpoint import Endpoint, moderating
 from tests.interceptors.shared_store import opened
@@ -209,8 +209,15 @@ def test_whatever_is_no_longer_than_the_overlap_stands_whole_in_a_piece(
     assert any(text[start : start + overlap] in piece for piece in cut)
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
-    st.from_regex(r"[a-z]{1,8}", fullmatch=True), inner)))  # fmt: skip
+_NAMES = st.from_regex(r"[a-z]{1,8}", fullmatch=True)
+_TARGETS = st.recursive(
+    st.none() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(_NAMES, inner),
+    max_leaves=10,
+)
+
+
+@given(_TARGETS)
 def test_every_text_that_says_something_is_found_wherever_it_stands(target: Any) -> None:
     def texts(value: Any) -> set[str]:
         if isinstance(value, str):
@@ -219,7 +226,21 @@ def test_every_text_that_says_something_is_found_wherever_it_stands(target: Any)
         members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         return {text for member in members for text in texts(member)}
 
-    assert texts(target) <= passages(target).keys()
+    assert texts(target) - PROTOCOL_WORDS <= passages(target).keys()
+
+
+@given(_TARGETS, st.data())
+def test_after_a_replacement_none_of_the_texts_stands_anywhere_and_all_others_do(
+    target: Any, data: st.DataObject
+) -> None:
+    wrapped = [target, json.dumps({"inner": target})]
+    before = passages(wrapped).keys() - {NOTICE}
+    offending = data.draw(st.sets(st.sampled_from(sorted(before)))) if before else set()
+    try:
+        after = passages(replaced(wrapped, dict.fromkeys(offending, NOTICE))).keys()
+    except NotReplaceable:
+        return
+    assert after - {NOTICE} == before - offending
 
 
 async def test_a_text_is_asked_about_once_while_its_judgement_is_fresh(shared_server: EmbeddedServer) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.progress import Progress
 
+from hookbus_client.bench.results import machine
 from tests.interceptors.latency_figures import BEGIN, END, PAGE, measure, shipped_in, table_of, write_page
 from tests.interceptors.measured_contexts import POINTS, SIZES, context_of
 
@@ -37,7 +38,7 @@ async def test_every_shipped_interceptor_is_measured_at_its_points_and_has_a_row
     page = tmp_path / "latency.md"
     page.write_text(PAGE.read_text("utf-8"))
     for _ in range(2):
-        write_page(page, table_of(figures), [])
+        write_page(page, machine(), table_of(figures), [])
     written = page.read_text("utf-8")
     assert written.count(BEGIN) == written.count(END) == 1
     assert written.startswith(PAGE.read_text("utf-8").partition(BEGIN)[0])

@@ -12,7 +12,7 @@ from hookbus.codec import Json, parse_strictly
 from hookbus_interceptors.arguments import arguments_of
 
 #: Values that hosts and providers write themselves, the same in every conversation. Nothing is hidden in them.
-_PROTOCOL_WORDS: Final = frozenset(
+PROTOCOL_WORDS: Final = frozenset(
     ["system", "developer", "user", "assistant", "tool", "function", "external", "text", "input_text",
      "output_text", "tool_use", "tool_result", "stop", "tool_calls", "length", "completed", "error", "cancelled"]
 )  # fmt: skip
@@ -70,7 +70,7 @@ def replaced(value: Json, notices: Mapping[str, str]) -> Json:
 
 
 def _says_something(text: str) -> bool:
-    return text not in _PROTOCOL_WORDS and not text.isspace() and text != ""
+    return text not in PROTOCOL_WORDS and not text.isspace() and text != ""
 
 
 def _document_in(text: str) -> Json:
