@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from agent_hooks import Decision
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookbus.server import EmbeddedServer
@@ -197,6 +197,7 @@ async def test_more_text_than_is_judged_denies_and_nothing_is_cut_off(shared_ser
         assert len(endpoint.asked) == asked
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300), st.integers(16, 40), st.data())
 def test_whatever_is_no_longer_than_the_overlap_stands_whole_in_a_piece(
     text: str, size: int, data: st.DataObject
@@ -217,6 +218,7 @@ _TARGETS = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(_TARGETS)
 def test_every_text_that_says_something_is_found_wherever_it_stands(target: Any) -> None:
     def texts(value: Any) -> set[str]:
@@ -229,6 +231,7 @@ def test_every_text_that_says_something_is_found_wherever_it_stands(target: Any)
     assert texts(target) - PROTOCOL_WORDS <= passages(target).keys()
 
 
+@settings(deadline=None)
 @given(_TARGETS, st.data())
 def test_after_a_replacement_none_of_the_texts_stands_anywhere_and_all_others_do(
     target: Any, data: st.DataObject

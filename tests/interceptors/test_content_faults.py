@@ -57,6 +57,7 @@ async def judging(server: EmbeddedServer, url: str, **more: Any) -> AsyncIterato
         (Broken(b""), Why.BROKEN_OFF),
         (Broken(http(b'{"res', length=500)), Why.BROKEN_OFF),
         (Broken(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}"), Why.BROKEN_OFF),
+        (Broken(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n"), Why.BROKEN_OFF),
         (Broken(b"SSH-2.0-OpenSSH_9.6\r\n"), Why.BROKEN_OFF),
         (Broken(b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n{}"), Why.BROKEN_OFF),
         (Broken(http(b"{}", "307 Temporary Redirect", more="Location: /elsewhere\r\n")), Why.REDIRECT),
@@ -183,6 +184,8 @@ async def test_the_question_s_own_deadline_comes_before_the_endpoint_s(shared_se
     async with breaking(Broken(b"", holds=True)) as url:
         async with judging(shared_server, url, margin_s=5) as client:
             assert (await client.input("hi")).reason == "content:unjudged:late"
+            # Nothing is left to judge, so nothing is late.
+            assert (await client.agent_shutdown("completed")).permits
 
 
 async def test_hanging_requests_are_given_up_and_leave_the_connections_to_others(

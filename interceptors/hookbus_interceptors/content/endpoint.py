@@ -61,6 +61,9 @@ class Endpoint:
         """
         if self._session is None:
             raise EndpointClosed
+        if not texts:
+            # Not late either, however little time there is.
+            return []
         session, size = self._session, self._shape.batch
         batches = [texts[start : start + size] for start in range(0, len(texts), size)]
         judged: dict[int, list[Judgement]] = {}
