@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +13,17 @@ from agent_hooks import Verdict
 
 import hookbus
 from hookbus_interceptors import decided_by, question
-from hookbus_interceptors.authoring import PreToolCallContext, allow, deny, escalate, pre_tool_call, replace
+from hookbus_interceptors.authoring import (
+    Interceptor,
+    OutputContext,
+    PreToolCallContext,
+    allow,
+    deny,
+    escalate,
+    output,
+    pre_tool_call,
+    replace,
+)
 from hookbus_interceptors.configuration import Configuration, FileText
 from hookbus_interceptors.configured import Configured
 from tests.worker.interceptors import Wire
@@ -116,6 +127,9 @@ class Async(Sync):
             how = "allow"
         if how == "hang":
             await asyncio.Event().wait()
+        if how == "end the loop":
+            asyncio.get_running_loop().call_soon(sys.exit)
+            how = "allow"
         return behave(how, context)
 
 
@@ -186,3 +200,37 @@ class HoldingNothing(Holding):
     """Its lifespan raises."""
 
     raises = True
+
+
+class Held(Sync):
+    """A sync one with a lifespan."""
+
+    def __init__(self) -> None:
+        super().__init__("current")
+
+    @asynccontextmanager
+    async def lifespan(self, _bus: hookbus.Connection) -> AsyncIterator[None]:
+        """Hold nothing."""
+        yield
+
+
+class Everywhere(Interceptor):
+    """Allows at two points."""
+
+    @pre_tool_call
+    def call(self, _context: PreToolCallContext) -> Verdict:
+        """Allow."""
+        return allow()
+
+    @output
+    def says(self, _context: OutputContext) -> Verdict:
+        """Allow."""
+        return allow()
+
+
+class Target:
+    """Allows, and labels with what it saw."""
+
+    def intercept(self, context: Context, /) -> Verdict:
+        """Say what the target is."""
+        return allow(labels=[repr(context["target"])])

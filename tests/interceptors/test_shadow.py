@@ -23,6 +23,7 @@ from hookbus_interceptors.service import MAX_OFFERED_BYTES
 from hookbus_interceptors.shadow import (
     CandidateBusy,
     CandidateKeepsCount,
+    CandidateMissesPoint,
     CandidateNotOpen,
     CandidateTimedOut,
     Shadow,
@@ -51,12 +52,12 @@ def trial(current: str = "current", candidate: str = "candidate", **more: Any) -
     sides = {
         side: {"target": f"{SIDES}:{name}"} for side, name in (("current", current), ("candidate", candidate))
     }
-    return Shadow(ShadowConfiguration.model_validate({"share": 1, "timeout_s": 5, **sides, **more}))
+    return Shadow(ShadowConfiguration.model_validate({"share": 1, "timeout_s": 30, **sides, **more}))
 
 
 async def ask(shadow: object, current: str = "allow", candidate: str = "allow", **more: Any) -> Answer:
     args = {"current": current, "candidate": candidate, "text": "payload"}
-    return await AsyncTestClient(shadow).pre_tool_call("book", args, **more)
+    return await AsyncTestClient(shadow, timeout_s=30).pre_tool_call("book", args, **more)
 
 
 def counted(shadow: Any) -> dict[str, int]:
@@ -80,7 +81,8 @@ async def counted_at_last(shadow: Any, **expected: int) -> None:
 
 @pytest.fixture(scope="module")
 def trials() -> dict[tuple[str, str], Shadow]:
-    return {(a, b): trial(f"current{a}", f"candidate{b}", concurrency=4) for a in KINDS for b in KINDS}
+    more = {"concurrency": 4, "timeout_s": 0.05}
+    return {(a, b): trial(f"current{a}", f"candidate{b}", **more) for a in KINDS for b in KINDS}
 
 
 @settings(max_examples=150, deadline=None)
@@ -94,7 +96,10 @@ def test_in_shadow_the_answer_is_the_current_ones_whatever_the_candidate_does(
 ) -> None:
     args = {"current": current, "candidate": candidate, "text": "payload"}
     alone = TestClient(getattr(shadow_sides, f"current{kinds[0]}")).pre_tool_call("book", args)
+    shadow_sides.RELEASED.clear()
     beside = TestClient(trials[kinds]).pre_tool_call("book", args)
+    # The next candidate finds its places free.
+    shadow_sides.RELEASED.set()
     assert (beside.verdict, beside.target, type(beside.error)) == (alone.verdict, alone.target, type(alone.error))
     expected = "another" if current == "decided by another" else f"{SIDES}:current{kinds[0]}"
     assert beside.policy_version == expected
@@ -142,7 +147,7 @@ async def test_what_the_candidate_comes_to_is_counted(kind: str, current: str, c
 async def test_a_disagreement_is_kept_with_what_each_said(
     candidate: str, differs: str, said: tuple[str, str | None]
 ) -> None:
-    shadow = trial(candidate="candidate_async", timeout_s=0.05 if candidate == "hang" else 5)
+    shadow = trial(candidate="candidate_async", timeout_s=0.05 if candidate == "hang" else 30)
     for _ in range(3):
         await ask(shadow, "allow", candidate, session="secret-session")
 
@@ -218,6 +223,42 @@ async def test_the_candidate_never_runs_in_the_thread_or_on_the_loop_of_the_curr
     assert counted(shadow) == {}
     shadow_sides.RELEASED.set()
     await counted_at_last(shadow, agreed=1)
+
+
+async def test_a_candidate_that_ends_its_own_loop_is_asked_no_more_and_touches_no_answer() -> None:
+    shadow = trial("current_async", "candidate_async")
+    assert (await ask(shadow, "deny", "end the loop")).reason == "side:no"
+
+    async def is_skipped() -> bool:
+        assert (await ask(shadow, "deny")).reason == "side:no"
+        return counted(shadow).get("skipped", 0) > 0
+
+    await eventually(is_skipped)
+    canary = trial("current_async", "candidate_async", stage="canary")
+    client = AsyncTestClient(canary, timeout_s=0.5)
+    args = {"current": "allow", "candidate": "end the loop"}
+    answers = [await client.pre_tool_call("book", args) for _ in range(2)]
+    assert not answers[1].permits
+
+
+async def test_a_point_at_which_the_candidate_does_not_answer_is_never_an_allow() -> None:
+    shadow = trial("Everywhere", "RefuseWords")
+    assert (await AsyncTestClient(shadow).output("x")).permits
+    await counted_at_last(shadow, raised=1)
+    canary = trial("Everywhere", "RefuseWords", stage="canary")
+    assert canary.points == {"output", "pre_tool_call"}
+    answer = await AsyncTestClient(canary).output("x")
+    assert not answer.permits
+    assert isinstance(answer.error, CandidateMissesPoint)
+    assert (await AsyncTestClient(canary).pre_tool_call("book")).permits
+
+
+@pytest.mark.parametrize("value", [10**40, -(2**63), 1.5e300, {"𝄞": "\x00"}, [[[[None]]]], "\ufeff\ud7ff"])
+async def test_every_context_that_comes_in_reaches_the_candidate_as_it_is(value: Any) -> None:
+    shadow = trial("Target", "Target")
+    seen = await AsyncTestClient(shadow).pre_tool_call("book", {"value": value})
+    await counted_at_last(shadow, agreed=1)
+    assert seen.labels == (repr({"value": value}),)
 
 
 async def test_sessions_that_are_not_chosen_are_not_tried() -> None:
@@ -483,21 +524,24 @@ def test_a_wrong_setting_of_a_side_is_named_and_not_quoted(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("key", "of"),
-    [("current", "current_async"), ("candidate", "candidate_later")],
+    ("before", "after"),
+    [
+        ("as_function", "current_async"),
+        ("RefuseWords", "Everywhere"),
+        ("RefuseWords", "current"),
+        ("as_function", "Held"),
+    ],
 )
-async def test_a_reload_that_would_need_a_restart_is_refused(tmp_path: Path, key: str, of: str) -> None:
+async def test_a_reload_that_would_need_a_restart_is_refused(tmp_path: Path, before: str, after: str) -> None:
     path = tmp_path / "trial.toml"
-    sides = {"current": "as_function", "candidate": "RefuseWords"}
-    if key == "candidate":
-        sides["current"] = "RefuseWords"
 
-    def put(names: dict[str, str]) -> None:
-        path.write_text("\n".join(f'[{side}]\ntarget = "{SIDES}:{name}"' for side, name in names.items()))
+    def put(current: str) -> None:
+        sides = {"current": current, "candidate": "candidate"}
+        path.write_text("\n".join(f'[{side}]\ntarget = "{SIDES}:{name}"' for side, name in sides.items()))
 
-    put(sides)
+    put(before)
     shadow = Shadow.from_config(path)
-    put({**sides, key: of})
+    put(after)
     assert not shadow.reload()
     assert "restart" in (shadow.problem or "")
 

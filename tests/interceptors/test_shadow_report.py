@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import tomllib
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
@@ -20,7 +23,8 @@ import hookbus
 from hookbus import envelope
 from hookbus.server import EmbeddedServer
 from hookbus_interceptors import Worker
-from hookbus_interceptors.fleet.plan import FleetPlan
+from hookbus_interceptors.authoring.testing import AsyncTestClient
+from hookbus_interceptors.fleet.plan import FleetPlan, read_fleet
 from hookbus_interceptors.service import MAX_OFFERED_BYTES
 from hookbus_interceptors.shadow import Shadow, ShadowConfiguration, Stage
 from hookbus_interceptors.shadow.cli import TooFewWorkers, app, show
@@ -29,7 +33,7 @@ from hookbus_interceptors.shadow.counts import Disagreement, Phase, PhaseCounts
 from hookbus_interceptors.shadow.report import Progress, WorkerStats, ask_workers, summed
 from tests.interceptors import shadow_sides
 from tests.worker.asking import Asker, context, eventually
-from tests.worker.processes import ROOT
+from tests.worker.processes import ROOT, WorkerProcess
 
 pytestmark = pytest.mark.anyio
 
@@ -131,6 +135,52 @@ async def test_where_the_candidate_decides_its_failure_is_the_workers(asker: Ask
         assert {answer.headers[envelope.POLICY] for answer in (raised, late, denied)} == {"7"}
         (one,) = await stats(asker)
         assert one.counts == {"decided_by_candidate": 3}
+
+
+async def test_a_worker_process_goes_through_the_stages_as_its_file_says(asker: Asker, tmp_path: Path) -> None:
+    path = tmp_path / "trial.toml"
+
+    def write(stage: str) -> None:
+        sides = "".join(
+            f'[{side}]\ntarget = "{SIDES}:RefuseWords"\n'
+            f'[{side}.configuration]\nversion = "{side}"\ntools = {tools}\n'
+            for side, tools in (("current", []), ("candidate", ["book"]))
+        )
+        written = path.with_suffix(".new")
+        written.write_text(f'stage = "{stage}"\nshare = 1\n{sides}')
+        written.replace(path)
+
+    async def decides(side: str) -> bool:
+        answer = await asker.ask()
+        version = answer.headers[envelope.POLICY].partition("+")[0]
+        assert answer.verdict["decision"] == {"current": "allow", "candidate": "deny"}[version]
+        return version == side
+
+    write("shadow")
+    target, arguments = "hookbus_interceptors.shadow:Shadow", ("--interceptor-config", str(path))
+    with WorkerProcess(target, "policy", *arguments, url=asker.url, tenant=asker.tenant) as worker:
+        assert await decides("current")
+        for stage, side in (("canary", "candidate"), ("shadow", "current"), ("all", "candidate")):
+            write(stage)
+            await eventually(partial(decides, side))
+        assert {one.phase.stage for one in await stats(asker)} == set(Stage)
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
+
+
+@pytest.mark.parametrize("interceptor", ["provenance", "egress", "schema-guard", "approval-gate"])
+async def test_the_shipped_interceptors_can_be_candidates_with_their_own_settings(interceptor: str) -> None:
+    plan = read_fleet(ROOT / "deploy/dojo.toml").interceptors[interceptor]
+    side = {"target": plan.target, "configuration": plan.configuration}
+    shadow = Shadow(
+        ShadowConfiguration.model_validate({"share": 1, "timeout_s": 30, "current": side, "candidate": side})
+    )
+    assert (await AsyncTestClient(shadow).pre_tool_call("book", {"url": "https://example.org"})).error is None
+
+    async def agreed() -> bool:
+        return shadow.service_stats(None)["shadow"][0].counts == {"decided_by_current": 1, "agreed": 1}  # type: ignore[index]
+
+    await eventually(agreed)
 
 
 async def test_fewer_workers_than_there_are_said_to_be_is_an_error(asker: Asker) -> None:

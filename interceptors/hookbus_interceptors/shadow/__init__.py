@@ -4,6 +4,7 @@ from hookbus_interceptors.shadow.configuration import ShadowConfiguration, SideC
 from hookbus_interceptors.shadow.errors import (
     CandidateBusy,
     CandidateKeepsCount,
+    CandidateMissesPoint,
     CandidateNotOpen,
     CandidateTimedOut,
     ShadowError,
@@ -14,6 +15,7 @@ from hookbus_interceptors.shadow.interceptor import Shadow
 __all__ = [
     "CandidateBusy",
     "CandidateKeepsCount",
+    "CandidateMissesPoint",
     "CandidateNotOpen",
     "CandidateTimedOut",
     "Shadow",

@@ -12,7 +12,7 @@ import contextvars
 import logging
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, NamedTuple
 
@@ -24,7 +24,7 @@ from hookbus.codec import Domain, Json
 from hookbus.envelope import type_name
 from hookbus_interceptors.calling import Call, Calling, intercept_of
 from hookbus_interceptors.current import CURRENT, POLICY, question
-from hookbus_interceptors.shadow.errors import CandidateBusy, CandidateNotOpen
+from hookbus_interceptors.shadow.errors import CandidateBusy, CandidateMissesPoint, CandidateNotOpen
 from hookbus_interceptors.threads import Outcome, Threads
 
 logger = logging.getLogger("hookbus.shadow")
@@ -51,10 +51,12 @@ Tell = Callable[[Ended], None]
 class Aside:
     """Calls *candidate*, at most *concurrency* times at once; a call that hangs keeps its place.
 
+    At any other point than its *points*, where it has some, the call is a :class:`CandidateMissesPoint`.
     Ends when nobody refers to it any more: coroutines are cancelled then, and threads left to themselves.
     """
 
-    def __init__(self, candidate: object, concurrency: int) -> None:
+    def __init__(self, candidate: object, points: Collection[str], concurrency: int) -> None:
+        self._points = points
         self._concurrency = concurrency
         self._places = threading.Semaphore(concurrency)
         self._loop = loop = asyncio.new_event_loop()
@@ -77,13 +79,13 @@ class Aside:
 
     def soon(self, function: Callable[..., None], *arguments: Any) -> None:
         """Call *function* on the candidate's loop. From any thread; never waits."""
-        self._loop.call_soon_threadsafe(function, *arguments)
+        _call_on(self._loop, function, *arguments)
 
     def ask(self, context: dict[str, Json], *, deadline_s: float, tell: Tell) -> None:
         """Ask about a copy of *context*; *tell* is called once, on its loop, at ``deadline_s`` at last.
 
         From any thread, while a question is being answered. Never waits. Raises :class:`CandidateBusy`,
-        :class:`CandidateNotOpen` and :class:`OutOfDomain`; *tell* is not called then.
+        :class:`CandidateNotOpen` and :class:`OutOfDomain`; *tell* is not called then, nor when the loop has ended.
         """
         if not self._life.open.is_set():
             raise CandidateNotOpen
@@ -110,7 +112,10 @@ class _Asked:
     def begin(self, body: bytes) -> None:
         # Loops count by time.monotonic(), and so do questions.
         self.timer = self._aside._loop.call_at(self._deadline_s, self._give_up)
-        self.call = self._aside._calling.start(codec.decode_context(body), self._variables, self._end)
+        context, points = codec.decode_context(body), self._aside._points
+        if points and context["interception_point"] not in points:
+            return self._end(Outcome(error=CandidateMissesPoint(context["interception_point"])))
+        self.call = self._aside._calling.start(context, self._variables, self._end)
 
     def _give_up(self) -> None:
         self._told(Ended(Outcome(), late=True))
@@ -187,8 +192,12 @@ class _Life:
 def _run(loop: asyncio.AbstractEventLoop, life: _Life) -> None:
     # What the candidate leaves behind on its loop may quote the payload; asyncio would log all of it.
     loop.set_exception_handler(_log_type)
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(life.run())
+    try:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(life.run())
+    except (SystemExit, KeyboardInterrupt) as error:
+        # The two that asyncio lets through.
+        logger.error("ENDED: the candidate ended its loop with %s and is asked no more", type_name(error))
 
 
 def _log_type(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -197,6 +206,6 @@ def _log_type(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None
 
 
 def _call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: Any) -> None:
-    # A loop that is closed has nothing left to do.
+    # A loop that is closed has nothing left to do: it ended, or something on it ended it.
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(function, *arguments)

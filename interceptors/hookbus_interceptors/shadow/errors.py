@@ -5,6 +5,7 @@ HookbusError (hookbus)
     ├── CandidateKeepsCount    it acts on state that the one that decides acts on, too
     ├── CandidateNotOpen       its ``lifespan`` has not been entered, or raised
     ├── CandidateBusy          as many of its calls run, or hang, as it may have
+    ├── CandidateMissesPoint   it does not answer at a point at which the current one does
     ├── CandidateTimedOut      it did not answer within its own time
     └── ShadowRestartNeeded    a reloaded configuration changes what a worker settles when it starts
 """
@@ -42,6 +43,16 @@ class CandidateBusy(ShadowError, RuntimeError):
     def __init__(self, calls: int) -> None:
         self.calls = calls
         super().__init__(f"{calls} calls of the candidate run or hang already; set concurrency higher, or mend it")
+
+
+class CandidateMissesPoint(ShadowError, LookupError):
+    """The candidate does not answer at ``point``, and nobody may say allow in its place."""
+
+    def __init__(self, point: str) -> None:
+        self.point = point
+        super().__init__(
+            f"the candidate does not answer at {point}, where the current one does; let it, or unbind both"
+        )
 
 
 class CandidateTimedOut(ShadowError, TimeoutError):

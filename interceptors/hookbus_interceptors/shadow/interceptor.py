@@ -52,6 +52,7 @@ class _Side:
         self._target = configuration.target
         self.interceptor = configuration.interceptor()
         self.intercept = intercept_of(self.interceptor)
+        #: None are all.
         self.points = frozenset(map(InterceptionPoint, getattr(self.interceptor, "points", ())))
 
     @property
@@ -74,13 +75,11 @@ class Shadow(Configured[ShadowConfiguration]):
         self._candidate = _Side(configuration.candidate)
         if getattr(self._candidate.interceptor, "repeat_aware", False):
             raise CandidateKeepsCount(configuration.candidate.target)
-        #: None are all.
-        self.points = frozenset()
-        if self._current.points and self._candidate.points:
-            self.points = self._current.points | self._candidate.points
+        # Further points of the candidate begin when it stands in the place of the current one.
+        self.points = self._current.points
         if inspect.iscoroutinefunction(self._current.intercept):
             self.intercept = self._intercept_async  # type: ignore[method-assign]  # a worker looks at which it is
-        self._aside = Aside(self._candidate.interceptor, configuration.concurrency)
+        self._aside = Aside(self._candidate.interceptor, self._candidate.points, configuration.concurrency)
         self._counts = Counts()
         self._settings: hookbus.Settings | None = None
         self._phase = Phase(
@@ -186,7 +185,7 @@ class Shadow(Configured[ShadowConfiguration]):
         if self._is_async != previous._is_async:
             raise ShadowRestartNeeded("whether the current interceptor is a coroutine function")
         if previous.points and not (self.points and self.points <= previous.points):
-            raise ShadowRestartNeeded("at which points the two answer")
+            raise ShadowRestartNeeded("at which points the current interceptor answers")
         current, before = self._current.interceptor, previous._current.interceptor
         if type(current) is not type(before):
             if hasattr(current, "lifespan"):
