@@ -35,7 +35,7 @@ _CRLF: Final = b"\r\n"
 _READ_BYTES: Final = 64 * 1024
 _PING: Final = b"PING\r\n"
 _PONG: Final = b"PONG\r\n"
-#: Larger frames are sent by themselves: below, copying frames together costs less than one more call of the kernel.
+#: Larger frames are sent by themselves: below, copying frames together costs less than one more system call.
 _APART_BYTES: Final = 512 * 1024
 
 
