@@ -170,7 +170,7 @@ class Dispatch:
                     # Kept by the signed instant: the budget is not signed, so a repeat could name a longer one.
                     kept_s = (terms.expires_ms + self._limits.skew_ms - now_unix_ms) / 1000
                     self._repeats.check(agent, terms.id, expires_s=now + kept_s, now_s=now)
-            context = intake.read_context(message.body, tenant, agent)
+            context = intake.read_context(message.body, tenant, point, agent)
         except Refused as refused:
             self._refuse(addressee, tally, refused)
             return

@@ -138,8 +138,8 @@ class Repeats:
         heapq.heappush(expiries, (expires_s, question_id))
 
 
-def read_context(body: bytes, tenant: str, agent: str) -> dict[str, Any]:
-    """Return the context in *body*, which must be of the subject's *tenant* and *agent*, both tokens.
+def read_context(body: bytes, tenant: str, point: str, agent: str) -> dict[str, Any]:
+    """Return the context in *body*, which must be of the subject's *tenant*, *point* and *agent*, all tokens.
 
     Raises :class:`Refused` with ``400``. (Contract, section 1: the server has checked the subject, so what the
     context says of its origin is checked against the subject.)
@@ -154,6 +154,8 @@ def read_context(body: bytes, tenant: str, agent: str) -> dict[str, Any]:
     says_whose = block is not None and not (isinstance(block, dict) and "id" not in block)
     if says_whose and _token_in(block) != tenant:
         raise Refused(MALFORMED, "WrongTenant")
+    if context.get("interception_point") != point:
+        raise Refused(MALFORMED, "WrongPoint")
     return context
 
 

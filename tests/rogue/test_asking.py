@@ -74,6 +74,11 @@ async def test_an_agent_does_not_ask_in_another_agents_name(deployed: Deployment
             b"WrongTenant",
             marks=tried("agent", "asks with a `tenant` that is no object", Stop.ORIGIN, shows="`rejected`"),
         ),
+        pytest.param(
+            said(interception_point="output"),
+            b"WrongPoint",
+            marks=tried("agent", "asks at one point about a context of another", Stop.ORIGIN, shows="`rejected`"),
+        ),
     ],
 )
 async def test_a_context_says_what_its_subject_says(

@@ -107,7 +107,8 @@ class Asker:
 
     async def ask(self, body: Any = None, raw_headers: bytes | None = None, **more: Any) -> Answer:
         """Ask and return the answer to that very question; there must be no other on its way."""
-        reply = self.send(context() if body is None else body, raw_headers, **more)
+        body = context(interception_point=more.get("point", POINT)) if body is None else body
+        reply = self.send(body, raw_headers, **more)
         answer = await self.answer()
         assert answer.subject == reply
         return answer

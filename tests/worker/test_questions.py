@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hookbus import envelope, subjects
 from hookbus_interceptors import Worker, intake
 from tests.worker import interceptors
-from tests.worker.asking import AGENT, Asker, context, headers
+from tests.worker.asking import AGENT, POINT, Asker, context, headers
 
 HOUR_MS = 3_600_000
 
@@ -41,6 +41,9 @@ def unix_ms() -> int:
         (context(tenant={"id": "another"}), None, "WrongTenant"),
         (context(tenant={"id": None}), None, "WrongTenant"),
         (context(tenant="another"), None, "WrongTenant"),
+        (context(interception_point="post_tool_call"), None, "WrongPoint"),
+        (context(interception_point=["pre_tool_call"]), None, "WrongPoint"),
+        ({"agent": {"id": AGENT}}, None, "WrongPoint"),
         (context(), headers(contract="2"), "ContractVersion"),
         (context(), headers(contract="1.0"), "ContractVersion"),
         (context(), headers(expires_ms="soon"), "HeadersMalformed"),
@@ -153,7 +156,7 @@ async def test_nothing_is_published_where_a_stranger_points(asker: Asker, reply:
     if reply:
         asker.bus.serve([reply], "", heard.append, on_refused=heard.append)
     async with Worker(asker.bus, interceptors.allow, name="policy") as worker:
-        subject = subjects.question(asker.tenant, "policy", "input", AGENT)
+        subject = subjects.question(asker.tenant, "policy", POINT, AGENT)
         sent = body if isinstance(body, bytes) else json.dumps(body).encode()
         asker.bus.publish(subject, sent, headers(), reply)
         # The next answer comes after whatever the first question could have brought.
@@ -175,14 +178,24 @@ def test_header_bytes_are_read_or_refused_and_nothing_else(raw: bytes) -> None:
         envelope.encode({envelope.ID: terms.id or ""})
 
 
-@given(body=st.binary() | st.sampled_from([b"{}", b"[]", b'{"agent":{"id":"a"}}', b'{"agent":{"id":"a\xff"}}']))
+BODIES = (
+    b"{}",
+    b"[]",
+    b'{"agent":{"id":"a"}}',
+    b'{"agent":{"id":"a\xff"}}',
+    b'{"agent":{"id":"a"},"interception_point":"output"}',
+    b'{"agent":{"id":"a"},"interception_point":"input"}',
+)
+
+
+@given(body=st.binary() | st.sampled_from(BODIES))
 def test_a_body_is_a_context_or_refused_and_nothing_else(body: bytes) -> None:
     try:
-        decoded = intake.read_context(body, "default", "a")
+        decoded = intake.read_context(body, "default", "input", "a")
     except intake.Refused as refused:
         check_refusal(refused)
     else:
-        assert decoded["agent"]["id"] == "a"
+        assert (decoded["agent"]["id"], decoded["interception_point"]) == ("a", "input")
 
 
 def check_refusal(refused: intake.Refused) -> None:
