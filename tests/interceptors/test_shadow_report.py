@@ -21,6 +21,7 @@ from typer.testing import CliRunner, Result
 
 import hookbus
 from hookbus import envelope
+from hookbus.authority.roles import Role
 from hookbus.server import EmbeddedServer
 from hookbus_interceptors import Worker
 from hookbus_interceptors.authoring.testing import AsyncTestClient
@@ -31,6 +32,7 @@ from hookbus_interceptors.shadow.cli import TooFewWorkers, app, show
 from hookbus_interceptors.shadow.comparison import Said
 from hookbus_interceptors.shadow.counts import Disagreement, Phase, PhaseCounts
 from hookbus_interceptors.shadow.report import Progress, WorkerStats, ask_workers, summed
+from tests.authority.deployment import Deployment
 from tests.interceptors import shadow_sides
 from tests.worker.asking import Asker, context, eventually
 from tests.worker.processes import ROOT, WorkerProcess
@@ -188,6 +190,25 @@ async def test_fewer_workers_than_there_are_said_to_be_is_an_error(asker: Asker)
         written = await report(asker, "--workers", "2", "--wait-s", "0.2")
     assert isinstance(written.exception, TooFewWorkers)
     assert str(written.exception).startswith("1 of 2 workers answered")
+
+
+async def test_an_operator_with_the_least_permissions_has_its_report(tmp_path: Path) -> None:
+    with Deployment(tmp_path / "hookbus-auth") as deployment:
+        async with hookbus.connect(config=deployment.settings(Role.WORKER, "policy")) as bus:
+            async with Worker(bus, trial(), name="policy"):
+                olga = str(deployment.settings(Role.OPERATOR, "olga"))
+                command = ["report", "--json", "--workers", "1", "--wait-s", "20", "--config", olga]
+                written = await anyio.to_thread.run_sync(
+                    lambda: CliRunner().invoke(app, [*command, "--operator", "olga"])
+                )
+                assert written.exit_code == 0
+                # No question has come yet.
+                (one,) = json.loads(written.output)
+                assert (one["phase"]["stage"], one["workers"], one["counts"]) == ("shadow", 1, {})
+                # The inbox of everybody is not its own.
+                command[command.index("20")] = "0.2"
+                refused = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(app, command))
+                assert isinstance(refused.exception, TooFewWorkers)
 
 
 async def test_workers_of_another_tenant_and_without_a_candidate_have_no_part_in_it(asker: Asker) -> None:

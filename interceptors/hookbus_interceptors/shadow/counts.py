@@ -75,6 +75,11 @@ class Counts:
         self._lock = threading.Lock()
         self._kept: dict[Phase, _Kept] = {}
 
+    def begin(self, phase: Phase) -> None:
+        """Show *phase*, although no question has come in it."""
+        with self._lock:
+            self._of(phase)
+
     def note(self, phase: Phase, point: str, what: str) -> None:
         """Count one question at *point*."""
         with self._lock:

@@ -85,6 +85,7 @@ class Shadow(Configured[ShadowConfiguration]):
         self._phase = Phase(
             configuration.stage.value, configuration.share, self._current.version, self._candidate.version
         )
+        self._counts.begin(self._phase)
 
     @classmethod
     def from_config(cls, path: str | os.PathLike[str], table: str = "") -> ReloadingShadow[Self]:
@@ -198,6 +199,7 @@ class Shadow(Configured[ShadowConfiguration]):
             self._candidate, self._aside = previous._candidate, previous._aside
         self._open_candidate()
         self._counts = previous._counts
+        self._counts.begin(self._phase)
 
     @property
     def _is_async(self) -> bool:
