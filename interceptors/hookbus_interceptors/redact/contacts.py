@@ -1,0 +1,105 @@
+"""Finds how somebody is reached: e-mail addresses, telephone numbers, addresses of machines."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import phonenumbers
+
+from hookbus_interceptors.redact.found import NEAR_CHARACTERS, Found
+from hookbus_interceptors.redact.numbers import stretches, words_pattern
+
+_AT: Final = re.compile(r"@|%40|\s?[\[({]\s?at\s?[\])}]\s?", re.IGNORECASE)
+_LOCAL_CHARACTERS: Final = 64
+#: Searched in the characters before an ``@`` alone.
+_LOCAL: Final = re.compile(r"[\w!#$%&'*+=?^`{|}~.-]+\Z")
+_DOT: Final = r"(?:\.|\s?[\[({]\s?dot\s?[\])}]\s?)"
+_DOMAIN: Final = re.compile(
+    rf"(?:[^\W_][\w-]{{0,62}}{_DOT}){{1,8}}(?P<top>[^\W\d_]{{2,24}})(?![\w-])", re.IGNORECASE
+)
+#: What looks like a domain in ``icon@2x.png``.
+_FILES: Final = frozenset(["png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico"])
+
+_QUAD: Final = re.compile(r"(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)")
+_COLONS: Final = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:.]{2,40}(?<![:.])(?![\w:])")
+#: Words before four numbers with dots that make them a version.
+_VERSION: Final = re.compile(r"(?:versions?|release|build|firmware|v|rev|[<>=~^]=?)[\s:=]{0,2}\Z", re.IGNORECASE)
+
+_INTERNATIONAL: Final = re.compile(r"(?<![\w+])(?:\+|00)[ ]?\(?\d(?:[ ()./-]{0,3}\d){6,14}(?!\w)")
+_PHONE_WORDS: Final = words_pattern(
+    ["phone", "phones", "tel", "telephone", "mobile", "cell", "call", "fax", "whatsapp", "sms", "móvil",
+     "teléfono", "telefone", "celular", "telefon", "handy", "téléphone", "telefono", "cellulare", "phone_number"]
+)  # fmt: skip
+
+
+class Emails:
+    """Finds e-mail addresses, also with ``%40``, ``[at]`` and ``(dot)`` in them."""
+
+    def find(self, text: str, name: str) -> Iterator[Found]:
+        """Yield the addresses in *text*. See :class:`Finder`."""
+        for at in _AT.finditer(text):
+            before = text[max(0, at.start() - _LOCAL_CHARACTERS) : at.start()]
+            local = _LOCAL.search(before)
+            domain = _DOMAIN.match(text, at.end())
+            if local is not None and domain is not None and domain["top"].casefold() not in _FILES:
+                # Punctuation before an address is not part of it.
+                length = len(local[0].lstrip(".'`*|~{=?&#%!-"))
+                if length:
+                    yield Found(at.start() - length, domain.end(), "EMAIL")
+
+
+class Machines:
+    """Finds IP addresses of machines on the Internet; with *private*, those inside a network too."""
+
+    def __init__(self, *, private: bool) -> None:
+        self._private = private
+
+    def find(self, text: str, name: str) -> Iterator[Found]:
+        """Yield the addresses in *text*. See :class:`Finder`."""
+        for quad in _QUAD.finditer(text) if text.count(".") > 2 else ():
+            before = text[max(0, quad.start() - 10) : quad.start()]
+            if self._is_address(quad[0]) and not _VERSION.search(before):
+                yield Found(quad.start(), quad.end(), "IP")
+        for colons in _COLONS.finditer(text) if text.count(":") > 1 else ():
+            # A scope of C++ reads as an address, though of none that is given out.
+            if self._is_address(colons[0]) and colons[0][0] in "23fF":
+                yield Found(colons.start(), colons.end(), "IP")
+
+    def _is_address(self, written: str) -> bool:
+        try:
+            address = ipaddress.ip_address(written)
+        except ValueError:
+            return False
+        return address.is_global or (self._private and not (address.is_unspecified or address.is_loopback))
+
+
+class Phones:
+    """Finds telephone numbers: international ones, and those of *regions* as they are written there."""
+
+    def __init__(self, regions: Iterable[str]) -> None:
+        self._regions = sorted(regions)
+
+    def find(self, text: str, name: str) -> Iterator[Found]:
+        """Yield the numbers in *text*. See :class:`Finder`."""
+        named = bool(_PHONE_WORDS.search(name))
+        for match in _INTERNATIONAL.finditer(text):
+            if _is_number("+" + re.sub(r"^00|\D", "", match[0])):
+                yield Found(match.start(), match.end(), "PHONE")
+        for start, end in stretches(text) if self._regions else ():
+            for region in self._regions:
+                for match in phonenumbers.PhoneNumberMatcher(text[start:end], region):
+                    first = start + match.start
+                    near = text[max(0, first - NEAR_CHARACTERS) : first]
+                    # Nothing but digits is as often an order or an account.
+                    if named or not match.raw_string.isdigit() or _PHONE_WORDS.search(near):
+                        yield Found(first, start + match.end, "PHONE", 6)
+
+
+def _is_number(international: str) -> bool:
+    try:
+        return phonenumbers.is_valid_number(phonenumbers.parse(international))
+    except phonenumbers.NumberParseException:
+        return False

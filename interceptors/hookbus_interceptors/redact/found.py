@@ -1,0 +1,47 @@
+"""What is found in a text: a piece of it, and of which kind it is."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
+
+import msgspec
+
+#: The words before a number that may name it stand within this many characters.
+NEAR_CHARACTERS: Final = 48
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The characters from ``start`` to before ``end`` are of this kind."""
+
+    start: int
+    end: int
+    kind: str
+    #: Of two that overlap the one with the lower rank counts; of two alike the longer.
+    rank: int = 5
+
+    def overlaps(self, other: Found) -> bool:
+        """Whether the two have a character in common."""
+        return self.start < other.end and other.start < self.end
+
+
+class Finder(Protocol):
+    """Finds pieces of certain kinds."""
+
+    def find(self, text: str, name: str) -> Iterator[Found]:
+        """Yield what is in *text*, which stands under *name* (in lower case, empty where it has none).
+
+        In time that grows with the length of *text* and no faster. Pieces may overlap.
+        """
+        ...
+
+
+def apart(found: Iterable[Found]) -> list[Found]:
+    """Return the pieces that count, in their order in the text; no two overlap."""
+    kept: list[Found] = []
+    for each in sorted(found, key=lambda each: (each.rank, each.start - each.end, each.start)):
+        place = bisect.bisect(kept, each.start, key=lambda piece: piece.start)
+        if not any(each.overlaps(other) for other in kept[max(0, place - 1) : place + 1]):
+            kept.insert(place, each)
+    return kept

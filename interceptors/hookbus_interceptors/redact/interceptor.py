@@ -1,0 +1,111 @@
+"""``redact``: no personal data and no secret passes in the clear.
+
+What it stops: e-mail addresses, telephone numbers, IP addresses, bank accounts, cards, identifiers of many
+countries and secrets, in any string, number or name at any depth of the target, hidden by spaces, other digits or
+zero-width characters too. What it cannot: data without a form of its own, and what is encoded. How it fails:
+whatever it cannot look through raises, which denies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from agent_hooks import InterceptionPoint
+
+from hookbus_interceptors.authoring import (
+    Context,
+    Verdict,
+    allow,
+    deny,
+    input,
+    output,
+    post_model_call,
+    post_tool_call,
+    pre_model_call,
+    pre_tool_call,
+    replace,
+)
+from hookbus_interceptors.configured import Configured
+from hookbus_interceptors.redact.configuration import KINDS, RedactConfiguration
+from hookbus_interceptors.redact.contacts import Emails, Machines, Phones
+from hookbus_interceptors.redact.credentials import Credentials
+from hookbus_interceptors.redact.found import Finder
+from hookbus_interceptors.redact.national_ids import CARDS, NATIONAL_IDS
+from hookbus_interceptors.redact.numbers import Numbers
+from hookbus_interceptors.redact.redaction import Path, Redaction, Refused, change
+from hookbus_interceptors.redact.tokens import digest, token
+
+#: What a model's messages and answers are held together by: it is the host's, and the next call fails without it.
+_MESSAGE: Final[frozenset[Path]] = frozenset(
+    [("*", each) for each in ("role", "type", "id", "name", "call_id", "tool_call_id")]
+    + [("*", "tool_calls", "*", each) for each in ("id", "type", "name")]
+    + [("*", "content", "*", each) for each in ("id", "type", "name", "tool_use_id")]
+    + [("*", "tool_calls", "*", "function", "name")]
+)
+_RESPONSE: Final[frozenset[Path]] = frozenset(
+    [("finish_reason",), ("tool_calls", "*", "id"), ("tool_calls", "*", "name")]
+)
+_FIXED: Final[dict[InterceptionPoint, frozenset[Path]]] = {
+    InterceptionPoint.INPUT: frozenset({("role",)}),
+    InterceptionPoint.PRE_MODEL_CALL: _MESSAGE,
+    InterceptionPoint.POST_MODEL_CALL: _RESPONSE,
+}
+
+
+class Redact(Configured[RedactConfiguration]):
+    """Replaces, hashes or refuses personal data and secrets in the target."""
+
+    def __init__(self, configuration: RedactConfiguration) -> None:
+        super().__init__(configuration)
+        self._finders = tuple(_finders(configuration))
+        self._key = b"" if configuration.key is None else configuration.key.get_secret_value().encode()
+        self._actions = {
+            point: {kind: configuration.action(kind, point) for kind in KINDS} for point in InterceptionPoint
+        }
+
+    def _redact(self, context: Context) -> Verdict:
+        point, target = context.point, context.target
+        actions = self._actions[point]
+
+        def instead(kind: str, piece: str) -> str | None:
+            match actions[kind]:
+                case "keep":
+                    return None
+                case "hash":
+                    return digest(kind, piece, self._key)
+                case _:
+                    return token(kind)
+
+        refused = frozenset(kind for kind, action in actions.items() if action == "refuse")
+        redaction = Redaction(self._finders, instead, refused, _FIXED.get(point, frozenset()))
+        try:
+            redacted = redaction.value(target)
+        except Refused as refusal:
+            reason = f"redact:{refusal.kind.casefold().replace('_', '-')}"
+            return deny(reason, f"{refusal.place} has {refusal.kind} in it, which may not pass here.")
+        if redacted is target:
+            return allow()
+        path, value = change(target, redacted)
+        told = ", ".join(f"{count} {kind}" for kind, count in sorted(redaction.counts.items()))
+        return replace(path, value, reason="redact:replaced", message=f"Replaced: {told}.")
+
+    at_input = input(_redact)
+    before_model = pre_model_call(_redact)
+    after_model = post_model_call(_redact)
+    before_tool = pre_tool_call(_redact)
+    after_tool = post_tool_call(_redact)
+    at_output = output(_redact)
+
+
+def _finders(configuration: RedactConfiguration) -> Iterator[Finder]:
+    yield Credentials(configuration.secret_names)
+    yield Numbers([*CARDS, *(each for each in NATIONAL_IDS if each.country in configuration.countries)])
+    yield Emails()
+    yield Machines(private=configuration.private_addresses)
+    yield Phones(configuration.phone_regions)
+    if configuration.people is not None:
+        # Presidio is large, and here only where it is asked for.
+        from hookbus_interceptors.redact.people import People
+
+        yield People(configuration.people)

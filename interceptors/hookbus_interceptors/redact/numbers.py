@@ -1,0 +1,156 @@
+"""Finds numbers that a check proves: bank accounts, cards, and the identifiers of countries."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from typing import Final
+
+import msgspec
+from stdnum import iban
+
+from hookbus_interceptors.redact.found import NEAR_CHARACTERS, Found
+from hookbus_interceptors.redact.national_ids import Identifier
+
+#: A stretch of text with digits in it, not far from each other. Numbers are looked for around these alone.
+_DIGITS: Final = re.compile(r"\d(?:[^\n\d]{0,3}\d){3,}")
+#: How far around it. Longer than any number is, so that a word that is cut short here is not taken for one.
+_AROUND: Final = 24
+#: What people write between the groups of a number, and how much of it.
+_SEPARATORS: Final = frozenset(" ./+_-")
+_BETWEEN: Final = 2
+_GROUP: Final = re.compile(r"[0-9A-Za-z]+")
+_LENGTHS: Final = range(7, 21)
+_IBAN_HEAD: Final = re.compile(r"(?<![0-9A-Za-z])[A-Za-z]{2}[ -]?\d[ -]?\d(?=[ .-]{0,2}[0-9A-Za-z])")
+_IBAN_CHARACTER: Final = re.compile(r"[ .-]{0,2}([0-9A-Za-z])")
+_IBAN_LENGTHS: Final = range(15, 35)
+
+
+class _Writing(msgspec.Struct, frozen=True):
+    """One way to write an identifier: where it is divided, by what, and which of its characters are letters."""
+
+    identifier: Identifier
+    form: re.Pattern[str]
+    divided_at: frozenset[int]
+    separators: str
+
+    @classmethod
+    def of(cls, identifier: Identifier, writing: str) -> _Writing:
+        groups = re.findall(r"[9AX]+", writing)
+        form = "".join(groups).replace("X", "[9A]")
+        at = frozenset(list(accumulate(map(len, groups)))[:-1])
+        return cls(identifier, re.compile(form), at, _separators(writing))
+
+
+class Numbers:
+    """Finds bank accounts, and the identifiers it is made with."""
+
+    def __init__(self, identifiers: Iterable[Identifier]) -> None:
+        self._writings = [_Writing.of(each, writing) for each in identifiers for writing in each.writings]
+        self._most_groups = 1 + max((len(each.divided_at) for each in self._writings), default=0)
+        words = {each.identifier.words for each in self._writings}
+        self._words = {each: words_pattern(each) for each in words}
+        # Only forms are kept, which are the same for all numbers of a kind; no number is.
+        self._of_form = functools.lru_cache(maxsize=4096)(self._writings_of_form)
+
+    def find(self, text: str, name: str) -> Iterator[Found]:
+        """Yield the numbers in *text*. See :class:`Finder`."""
+        for start, end in stretches(text):
+            yield from _ibans(text, start, end)
+            groups: list[tuple[int, int]] = []
+            for group in _GROUP.finditer(text, start, end):
+                if groups and not _joins(text[groups[-1][1] : group.start()]):
+                    groups.clear()
+                groups.append(group.span())
+                yield from self._ending_in(text, name, groups)
+
+    def _ending_in(self, text: str, name: str, groups: list[tuple[int, int]]) -> Iterator[Found]:
+        """Yield the numbers that end with the last of *groups*, whatever group they begin with."""
+        end = groups[-1][1]
+        compact = ""
+        longest = 0
+        for count, (start, after) in enumerate(reversed(groups), 1):
+            compact = text[start:after] + compact
+            longest = max(longest, after - start)
+            if len(compact) >= _LENGTHS.stop:
+                return
+            # Each digit apart, from the first that is: to try every other, too, would take long where all are.
+            spelled_out = longest == 1 and (count == len(groups) or _length(groups[-count - 1]) > 1)
+            if len(compact) not in _LENGTHS or not (spelled_out or count <= self._most_groups):
+                continue
+            # What follows a point is the fraction of another number.
+            if text[start - 1 : start] == "." and text[max(0, start - 2)].isdigit():
+                continue
+            divided_at = frozenset(list(accumulate(map(_length, groups[-count:])))[:-1])
+            for writing in self._of_form(compact.translate(_FORM)):
+                if spelled_out or divided_at <= writing.divided_at:
+                    rank = self._rank(writing, compact, text, start, end, name)
+                    if rank is not None:
+                        yield Found(start, end, writing.identifier.kind, rank)
+
+    def _rank(self, writing: _Writing, compact: str, text: str, start: int, end: int, name: str) -> int | None:
+        """Return how much speaks for a number, the least for the most; None where it is none."""
+        identifier = writing.identifier
+        written = text[start:end]
+        # A few have a sign between their digits that is part of them.
+        if not (identifier.check(compact) or (written != compact and identifier.check(written))):
+            return None
+        words = self._words[identifier.words]
+        if words.search(name) or words.search(text, max(0, start - NEAR_CHARACTERS), start):
+            return 2
+        if identifier.trust != "named" and writing.separators and _separators(written) == writing.separators:
+            return 3
+        return 4 if identifier.trust == "always" else None
+
+    def _writings_of_form(self, form: str) -> tuple[_Writing, ...]:
+        return tuple(each for each in self._writings if each.form.fullmatch(form))
+
+
+#: Digits become ``9`` and letters ``A``.
+_FORM: Final = str.maketrans("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "9" * 10 + "A" * 52)
+
+
+def stretches(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where numbers can be in *text*, from left to right, no two overlapping."""
+    start = end = 0
+    for match in _DIGITS.finditer(text):
+        first = max(0, match.start() - _AROUND)
+        if first > end:
+            if end:
+                yield start, end
+            start = first
+        end = match.end() + _AROUND
+    if end:
+        yield start, end
+
+
+def words_pattern(words: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that finds one of *words*, in any case, also in a name such as ``customer_ssn``."""
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, words))})(?![^\W_])", re.IGNORECASE)
+
+
+def _length(span: tuple[int, int]) -> int:
+    return span[1] - span[0]
+
+
+def _joins(between: str) -> bool:
+    return len(between) <= _BETWEEN and _SEPARATORS.issuperset(between)
+
+
+def _separators(written: str) -> str:
+    return "".join(each for each in written if not each.isalnum())
+
+
+def _ibans(text: str, start: int, end: int) -> Iterator[Found]:
+    for head in _IBAN_HEAD.finditer(text, start, end):
+        letters = [each for each in head[0] if each.isalnum()]
+        place = head.end()
+        while len(letters) < _IBAN_LENGTHS.stop and (found := _IBAN_CHARACTER.match(text, place)):
+            letters.append(found[1])
+            place = found.end()
+            whole = not text[place : place + 1].isalnum()
+            if whole and len(letters) in _IBAN_LENGTHS and iban.is_valid("".join(letters)):
+                yield Found(head.start(), place, "IBAN", 1)
+                break

@@ -1,0 +1,175 @@
+"""Rewrites a value: every piece of it that is found is gone, and everything else is as it was."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
+
+import msgspec
+
+from hookbus.codec import Json
+from hookbus_interceptors.redact.found import Finder, apart
+from hookbus_interceptors.redact.plain_text import plain
+from hookbus_interceptors.redact.tokens import without_tokens
+
+#: Returns what stands for a piece of a kind; None where it stays.
+Replace: TypeAlias = Callable[[str, str], str | None]
+
+#: A name that may be told; another may be payload.
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+#: A member that a path can lead to (§5.2).
+_MEMBER: Final = re.compile(r"[A-Za-z0-9_-]+")
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+#: What is no number below this has too few digits for anything that is looked for.
+_LEAST_NUMBER: Final = 10**6
+#: The step from a string to the JSON in it.
+_INSIDE: Final = ""
+#: Names and indices on the way to a value; ``*`` stands for any.
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class Refused(Exception):
+    """A piece of ``kind`` stands at ``place``, and may not pass in any form."""
+
+    def __init__(self, kind: str, place: str) -> None:
+        self.kind = kind
+        self.place = place
+        super().__init__(f"{place} has {kind} in it")
+
+
+class Redaction:
+    """The rewriting of one value. ``counts`` are the pieces that were found, by their kind.
+
+    What stands at a path of *fixed* is the protocol's own and stays.
+    """
+
+    def __init__(
+        self, finders: Iterable[Finder], replace: Replace, refused: frozenset[str], fixed: frozenset[Path]
+    ) -> None:
+        self._finders = tuple(finders)
+        self._replace = replace
+        self._refused = refused
+        self._fixed = fixed
+        self.counts: Counter[str] = Counter()
+
+    def value(self, value: Json, path: Path = (), name: str = "") -> Json:
+        """Return *value* rewritten: the same object where nothing is found. Raises :class:`Refused`."""
+        if isinstance(value, dict):
+            return self._members(value, path)
+        if isinstance(value, list):
+            items = [self.value(item, (*path, index), name) for index, item in enumerate(value)]
+            return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        if self._fixed and tuple("*" if isinstance(step, int) else step for step in path) in self._fixed:
+            return value
+        if isinstance(value, str):
+            return self._string(value, path, name)
+        if isinstance(value, bool) or not isinstance(value, int) or abs(value) < _LEAST_NUMBER:
+            return value
+        written = str(value)
+        rewritten = self._text(written, path, name)
+        return value if rewritten is written else rewritten
+
+    def _members(self, value: dict[str, Json], path: Path) -> Json:
+        members: dict[str, Json] = {}
+        changed = False
+        for name, member in value.items():
+            told = self._text(name, (*path, name), "")
+            new = self.value(member, (*path, name), _CAMEL.sub("_", name).casefold().replace("-", "_"))
+            changed = changed or told is not name or new is not member
+            members[_free(told, members if told is name else members.keys() | value.keys())] = new
+        return members if changed else value
+
+    def _string(self, text: str, path: Path, name: str) -> str:
+        if text.lstrip()[:1] in ("{", "[") and _is_json(text):
+            return self._json(text, path, name)
+        return self._text(text, path, name)
+
+    def _json(self, text: str, path: Path, name: str) -> str:
+        """Return *text*, JSON in a string, rewritten: it stays JSON, and no escape hides anything."""
+        inner = msgspec.json.decode(text)
+        redacted = self.value(inner, (*path, _INSIDE), name)
+        if redacted is inner:
+            return text
+        counts = self.counts.copy()
+        written = self._text(text, path, name)
+        self.counts = counts
+        # As it was written, but for the pieces, where that says the same.
+        same = _is_json(written) and msgspec.json.decode(written) == redacted
+        return written if same else msgspec.json.encode(redacted).decode()
+
+    def _text(self, text: str, path: Path, name: str) -> str:
+        # Once more after each change: what stood in the way of a piece may be gone now.
+        while (rewritten := self._once(text, path, name)) is not text:
+            text = rewritten
+        return text
+
+    def _once(self, text: str, path: Path, name: str) -> str:
+        shown = plain(text)
+        searched = without_tokens(shown.text)
+        found = [each for finder in self._finders for each in finder.find(searched, name)]
+        for each in found:
+            if each.kind in self._refused:
+                raise Refused(each.kind, place_of(path))
+        parts = []
+        done = 0
+        for each in apart(found):
+            if not searched[each.start : each.end].strip():
+                continue
+            new = self._replace(each.kind, shown.text[each.start : each.end])
+            if new is None:
+                continue
+            start, end = shown.span(each.start, each.end)
+            parts += [text[done:start], new]
+            done = end
+            self.counts[each.kind] += 1
+        return "".join([*parts, text[done:]]) if parts else text
+
+
+def change(before: Json, after: Json) -> tuple[str, Json]:
+    """Return the path of the smallest part of *before* that holds every change, and what *after* has there."""
+    path = "$target"
+    while True:
+        if isinstance(before, dict) and isinstance(after, dict) and list(before) == list(after):
+            changed = [name for name in before if before[name] is not after[name]]
+            if len(changed) != 1 or not _MEMBER.fullmatch(changed[0]):
+                return path, after
+            path += f".{changed[0]}"
+            before, after = before[changed[0]], after[changed[0]]
+        elif isinstance(before, list) and isinstance(after, list):
+            places = [index for index, item in enumerate(before) if item is not after[index]]
+            if len(places) != 1:
+                return path, after
+            path += f"[{places[0]}]"
+            before, after = before[places[0]], after[places[0]]
+        else:
+            return path, after
+
+
+def place_of(path: Path) -> str:
+    """Return *path* as it may be told: ``recipients[0]``."""
+    told = ""
+    for step in path:
+        if isinstance(step, int):
+            told += f"[{step}]"
+        elif step != _INSIDE:
+            told += ("." if told else "") + (step if _NAME.fullmatch(step) else "…")
+    return told or "the target"
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    """Return *name*, with a number where it is taken: no member is lost because two names became one."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name} {number}"
+    return free
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    return True
