@@ -31,7 +31,7 @@ END: Final = b"\r\n"
 
 # A lone CR or LF is a line break to some readers: what they would find after it must not exist.
 _BLOCK = re.compile(
-    rb"NATS/1\.0(?: (\d{3})(?: [^\r\n]*)?)?\r\n((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\n]*\r\n)*)\r\n"
+    rb"NATS/1\.0(?: (\d{3})(?: [^\r\n]*)?)?\r\n((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[^\r\n]*+\r\n)*+)\r\n"
 )
 _TYPE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}")
 
@@ -51,10 +51,10 @@ def encode(values: Mapping[str, str]) -> bytes:
 
     Raises ValueError for a value with a line break: a header is never silently rewritten.
     """
-    return BEGIN + lines(values) + END
+    return BEGIN + encode_lines(values) + END
 
 
-def lines(values: Mapping[str, str]) -> bytes:
+def encode_lines(values: Mapping[str, str]) -> bytes:
     """Return the header lines of *values*, to stand between ``BEGIN`` and ``END``. Raises as :func:`encode`."""
     text = "".join([f"{name}: {value}\r\n" for name, value in values.items()])
     if text.count("\n") != len(values) or text.count("\r") != len(values):
@@ -75,11 +75,15 @@ def parse(raw: bytes) -> Headers:
         raise HeadersMalformed("not a NATS/1.0 header block")
     status, fields = block.groups()
     try:
-        pairs = [line.split(":", 1) for line in fields.decode("utf-8").split("\r\n")[:-1]]
+        lines = fields.decode("utf-8").split("\r\n")
     except UnicodeDecodeError:
         raise HeadersMalformed("a header value is not UTF-8") from None
-    values = {name: value.strip(" \t") for name, value in pairs}
-    if len(values) != len(pairs):
+    del lines[-1]
+    values: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        values[name] = value.strip(" \t")
+    if len(values) != len(lines):
         raise HeadersMalformed("a header stands twice")
     return Headers(status.decode("ascii") if status else None, values)
 

@@ -53,6 +53,8 @@ class NatsClient(Client):
         self._lost = False
         self._handlers: dict[int, Handler] = {}
         self._incoming = Incoming(self._hand_over, self._process_line, self.lose)
+        #: Once the connection is open.
+        self._socket: asyncio.Transport | None = None
         #: What this turn of the loop has written after its first frames; None before those.
         self._gathered: list[bytes] | None = None
         self._gathered_bytes = 0
@@ -93,7 +95,7 @@ class NatsClient(Client):
         assert self._transport._io_reader is not None
         assert self._transport._io_writer is not None
         reader: Any = self._transport._io_reader
-        transport = cast(asyncio.Transport, self._transport._io_writer.transport)
+        self._socket = transport = cast(asyncio.Transport, self._transport._io_writer.transport)
         transport.set_protocol(self._incoming)
         self._incoming.feed(bytes(reader._buffer))
         if reader._eof or transport.is_closing():
@@ -162,25 +164,25 @@ class NatsClient(Client):
         What a turn of the loop writes first leaves at once, what else it writes leaves together after it. Raises
         :class:`BusDown` when the connection is over or its buffer holds ``max_unsent_bytes``.
         """
-        if self._lost or not self.is_connected or not isinstance(self._transport, TcpTransport):
+        socket = self._socket
+        if socket is None or self._lost:
             raise BusDown("not connected")
-        writer = self._transport._io_writer
-        if writer is None or writer.transport.is_closing():
+        if socket.is_closing():
             raise BusDown("the connection is closing")
-        if writer.transport.get_write_buffer_size() + self._gathered_bytes > max_unsent_bytes:
+        if socket.get_write_buffer_size() + self._gathered_bytes > max_unsent_bytes:
             raise BusDown("the server takes nothing, so what was written cannot be flushed")
         if self._gathered is None:
             self._gathered = []
-            asyncio.get_running_loop().call_soon(self._write_gathered, writer.transport)
-            _write(writer.transport, frames)
+            asyncio.get_running_loop().call_soon(self._write_gathered, socket)
+            _write(socket, frames)
         else:
             self._gathered += frames
             self._gathered_bytes += sum(map(len, frames))
 
-    def _write_gathered(self, transport: asyncio.WriteTransport) -> None:
+    def _write_gathered(self, socket: asyncio.Transport) -> None:
         gathered, self._gathered, self._gathered_bytes = self._gathered, None, 0
-        if gathered and not transport.is_closing():
-            _write(transport, gathered)
+        if gathered and not socket.is_closing():
+            _write(socket, gathered)
 
     def listen(self, subject: str, queue: str, handler: Handler, *, max_unsent_bytes: int) -> int:
         """Subscribe *handler* to *subject* and return the subscription's number. Never waits."""
@@ -259,17 +261,17 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _write(transport: asyncio.WriteTransport, frames: Sequence[bytes]) -> None:
+def _write(socket: asyncio.Transport, frames: Sequence[bytes]) -> None:
     """Write *frames*, the small ones together and no large one copied."""
     small: list[bytes] = []
     for frame in frames:
         if len(frame) > _APART_BYTES:
-            transport.write(b"".join(small))
-            transport.write(frame)
+            socket.write(b"".join(small))
+            socket.write(frame)
             small = []
         else:
             small.append(frame)
-    transport.write(b"".join(small))
+    socket.write(b"".join(small))
 
 
 def frames_of(subject: str, reply: str, headers: bytes, body: bytes) -> tuple[bytes, ...]:

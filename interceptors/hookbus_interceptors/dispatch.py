@@ -96,7 +96,7 @@ class Dispatch:
         self._interceptor = interceptor
         self._headers = dict(headers)
         #: What every answer's header block begins with.
-        self._first_lines = envelope.BEGIN + envelope.lines(headers)
+        self._first_lines = envelope.BEGIN + envelope.encode_lines(headers)
         self._policy_version = policy_version
         self._tallies = tallies
         self._limits = limits
@@ -279,7 +279,7 @@ class Dispatch:
         if not added.keys().isdisjoint(self._headers):
             first_lines = envelope.BEGIN
             added = {**self._headers, **added}
-        self._connection.publish(addressee.reply, body, first_lines + envelope.lines(added) + envelope.END)
+        self._connection.publish(addressee.reply, body, first_lines + envelope.encode_lines(added) + envelope.END)
 
 
 def _place(error: BaseException) -> str:
