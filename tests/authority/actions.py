@@ -1,8 +1,8 @@
 """Everything that somebody might try, and which role may.
 
-The roles are tried as the agent ``travel``, the worker of ``policy``, the approver ``alice``, the auditor ``ada``
-and the operator ``olga``, all of the tenant ``default``. ``payroll``, ``redactor``, ``bob``, ``eve`` and the
-tenant ``acme`` are others.
+The roles are tried as the agent ``travel``, the worker of ``policy``, the approver ``alice``, the auditor ``ada``,
+the operator ``olga`` and the store ``hookbus-budget``, all of the tenant ``default``. ``payroll``, ``redactor``,
+``bob``, ``eve``, ``hookbus-rate-limit`` and the tenant ``acme`` are others.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ WHO: Final = {
     Role.APPROVER: "alice",
     Role.AUDITOR: "ada",
     Role.OPERATOR: "olga",
+    Role.STORE: "hookbus-budget",
 }
 
 
@@ -121,6 +122,37 @@ _PUBLISH: Final[list[tuple[str, Role | None]]] = [
     ("$JS.API.CONSUMER.CREATE.RECORDS.auditor-ada", None),
     ("$JS.API.CONSUMER.MSG.NEXT.RECORDS.auditor-ada", None),
     ("$JS.API.INFO", None),
+    # A store.
+    ("$JS.streams.API.STREAM.INFO.KV_hookbus-budget", Role.STORE),
+    ("$JS.streams.API.STREAM.CREATE.KV_hookbus-budget", Role.STORE),
+    ("$JS.streams.API.DIRECT.GET.KV_hookbus-budget.$KV.hookbus-budget.default.key", Role.STORE),
+    ("$KV.hookbus-budget.default.key", Role.STORE),
+    ("$JS.streams.API.DIRECT.GET.KV_hookbus-budget.$KV.hookbus-budget.acme.key", None),
+    ("$KV.hookbus-budget.acme.key", None),
+    ("$KV.hookbus-budget.key", None),
+    ("$JS.streams.API.STREAM.CREATE.KV_hookbus-rate-limit", None),
+    ("$JS.streams.API.STREAM.INFO.KV_hookbus-rate-limit", None),
+    ("$JS.streams.API.DIRECT.GET.KV_hookbus-rate-limit.$KV.hookbus-rate-limit.default.key", None),
+    ("$KV.hookbus-rate-limit.default.key", None),
+    ("$JS.API.STREAM.INFO.RECORDS", None),
+    *(
+        (f"$JS.{domain}API.{verb}.KV_hookbus-budget", None)
+        for domain in ("", "streams.")
+        for verb in (
+            "STREAM.DELETE",
+            "STREAM.PURGE",
+            "STREAM.UPDATE",
+            "STREAM.MSG.GET",
+            "STREAM.MSG.DELETE",
+            "STREAM.SNAPSHOT",
+            "STREAM.RESTORE",
+            "DIRECT.GET",
+            "CONSUMER.CREATE",
+            "CONSUMER.LIST",
+        )
+    ),
+    ("$JS.API.STREAM.NAMES", None),
+    ("$JS.API.STREAM.LIST", None),
 ]
 
 _SUBSCRIBE: Final[list[tuple[str, str, Role | None]]] = [
@@ -159,6 +191,9 @@ _SUBSCRIBE: Final[list[tuple[str, str, Role | None]]] = [
     ("_INBOX.auditor.ada.>", "", Role.AUDITOR),
     ("_INBOX.auditor.eve.>", "", None),
     ("_INBOX.operator.olga.>", "", Role.OPERATOR),
+    ("_INBOX.store.hookbus-budget.>", "", Role.STORE),
+    ("_INBOX.store.hookbus-rate-limit.>", "", None),
+    ("$KV.hookbus-budget.default.>", "", None),
     ("_R_.>", "", None),
     ("$JS.>", "", None),
     ("$JS.EVENT.>", "", None),

@@ -20,6 +20,7 @@ NAMES: Final[dict[Role, Sequence[str]]] = {
     Role.APPROVER: ["alice", "bob"],
     Role.AUDITOR: ["ada", "eve"],
     Role.OPERATOR: ["olga"],
+    Role.STORE: ["hookbus-budget", "hookbus-rate-limit"],
 }
 
 

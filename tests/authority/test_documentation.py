@@ -17,7 +17,7 @@ def row(role: Role) -> str:
     return found
 
 
-@pytest.mark.parametrize("role", [Role.AGENT, Role.APPROVER, Role.AUDITOR])
+@pytest.mark.parametrize("role", [Role.AGENT, Role.APPROVER, Role.AUDITOR, Role.STORE])
 def test_the_page_lists_every_permission_of_a_role(role: Role) -> None:
     granted = grants(role, "default", WHO[role])
     listed = row(role)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -47,4 +48,12 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainDeployment]:
     """The same without TLS, for a server that is not to be trusted: signatures alone must hold."""
     with PlainDeployment(tmp_path_factory.mktemp("plain") / "hookbus-auth") as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Deployment]:
+    """The same for one test that changes what there is."""
+    with Deployment(tmp_path / "hookbus-auth") as deployment:
+        deployment.make_streams()
         yield deployment

@@ -27,6 +27,7 @@ SECTIONS: Final = (
     "test_replay",
     "test_aimed",
     "test_streams",
+    "test_stores",
     "test_keys",
     "test_floods",
 )

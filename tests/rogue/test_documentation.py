@@ -29,7 +29,8 @@ def test_no_row_stands_twice_and_every_role_is_among_the_rogues() -> None:
     assert sorted(set(rows)) == sorted(rows)
     who = " ".join(row.who for row in rows)
     assert all(
-        f"{role}" in who for role in ("agent", "worker", "approver", "auditor", "operator", "nobody", "server")
+        f"{role}" in who
+        for role in ("agent", "worker", "approver", "auditor", "operator", "store", "nobody", "server")
     )
 
 

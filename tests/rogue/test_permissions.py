@@ -27,6 +27,7 @@ OTHERS: Final = {
     Role.APPROVER: "bob",
     Role.AUDITOR: "eve",
     Role.OPERATOR: "otto",
+    Role.STORE: "hookbus-rate-limit",
 }
 
 
@@ -306,6 +307,77 @@ BEYOND: Final = [
             ("publish", f"{_API}.ACCOUNT.PURGE.STREAMS_default", ""),
             ("subscribe", "$SYS.>", ""),
             ("subscribe", "$JS.EVENT.>", ""),
+        ],
+    ),
+    (
+        Role.STORE,
+        "reads the records, the requests or the decisions",
+        [
+            ("publish", f"$JS.{domain}API.{verb}", "")
+            for domain in ("", "streams.")
+            for verb in (
+                "STREAM.MSG.GET.RECORDS",
+                f"DIRECT.GET.RECORDS.{_HB}.rec.travel.input",
+                f"DIRECT.GET.APPROVALS.{_HB}.apr.req.travel.a1",
+                f"DIRECT.GET.APPROVALS.{_HB}.apr.dec.travel.a1.alice",
+                "CONSUMER.MSG.NEXT.RECORDS.auditor-ada",
+                "CONSUMER.CREATE.RECORDS",
+                "STREAM.INFO.RECORDS",
+            )
+        ],
+    ),
+    (
+        Role.STORE,
+        "deletes, purges, changes or restores its bucket, or takes a message out of it",
+        [
+            ("publish", f"$JS.{domain}API.{verb}.KV_hookbus-budget", "")
+            for domain in ("", "streams.")
+            for verb in (
+                "STREAM.DELETE",
+                "STREAM.PURGE",
+                "STREAM.UPDATE",
+                "STREAM.RESTORE",
+                "STREAM.SNAPSHOT",
+                "STREAM.MSG.DELETE",
+                "CONSUMER.CREATE",
+            )
+        ],
+    ),
+    (
+        Role.STORE,
+        "makes, reads or writes another bucket, or another tenant's keys in its own",
+        [
+            ("publish", f"{_API}.STREAM.CREATE.KV_hookbus-rate-limit", ""),
+            ("publish", "$JS.API.STREAM.CREATE.RECORDS", ""),
+            ("publish", f"{_API}.DIRECT.GET.KV_hookbus-rate-limit.$KV.hookbus-rate-limit.default.key", ""),
+            ("publish", "$KV.hookbus-rate-limit.default.key", ""),
+            ("publish", "$KV.hookbus-budget.acme.key", ""),
+        ],
+    ),
+    (
+        Role.STORE,
+        "asks a question, answers one, writes a record, a request or a decision",
+        [
+            ("publish", f"{_HB}.ctx.policy.input.travel", ""),
+            ("publish", f"{_HB}.ans.policy.travel.c0ffee.1", ""),
+            ("publish", f"{_HB}.ans.budget.travel.c0ffee.1", ""),
+            ("publish", f"{_HB}.rec.travel.input", ""),
+            ("publish", f"{_HB}.apr.req.travel.a1", ""),
+            ("publish", f"{_HB}.apr.dec.travel.a1.alice", ""),
+            ("publish", "$SRV.PING", ""),
+        ],
+    ),
+    (
+        Role.STORE,
+        "hears everything, or what is written, or inboxes",
+        [
+            ("subscribe", ">", ""),
+            ("subscribe", f"{_HB}.>", ""),
+            ("subscribe", "$KV.>", ""),
+            ("subscribe", "$KV.hookbus-budget.>", ""),
+            ("subscribe", "_INBOX.>", ""),
+            ("subscribe", "_INBOX.store.>", ""),
+            ("subscribe", "$JS.>", ""),
         ],
     ),
 ]

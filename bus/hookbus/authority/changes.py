@@ -19,7 +19,7 @@ from hookbus.authority import tls
 from hookbus.authority.errors import ConfigRefused, FolderInUse, NameInvalid, NotAFolder
 from hookbus.authority.keys import make_private_folder, new_user_key, write_private, write_public
 from hookbus.authority.layout import Layout
-from hookbus.authority.roles import Role
+from hookbus.authority.roles import DOMAIN, Role, inbox
 from hookbus.authority.roster import Roster, check_tenant
 from hookbus.authority.server_config import accounts_conf, server_conf
 from hookbus.server import binary
@@ -222,4 +222,14 @@ def _settings(layout: Layout, tenant: str, role: Role, name: str) -> str:
         own |= {"signing_key": key, "trust": str(layout.trust(tenant))}
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in own.items()]
     lines += [line for line in layout.clients.read_text("utf-8").splitlines() if not line.startswith("#")]
-    return "\n".join(("# Settings for HOOKBUS_CONFIG.", *lines, ""))
+    return "\n".join((_use(layout, tenant, role, name), *lines, ""))
+
+
+def _use(layout: Layout, tenant: str, role: Role, name: str) -> str:
+    if role is not Role.STORE:
+        return "# Settings for HOOKBUS_CONFIG."
+    path = json.dumps(str(layout.settings(tenant, role, name)), ensure_ascii=False)
+    return (
+        "# In the configuration of an interceptor that keeps values there:\n"
+        f'# store = {{ bucket = "{name}", domain = "{DOMAIN}", inbox = "{inbox(role, name)}", settings = {path} }}'
+    )

@@ -19,7 +19,7 @@ Folder = Annotated[Path, typer.Option("--dir", help="The folder of keys and conf
 Tenant = Annotated[str | None, typer.Option(help="The tenant, where there are several.")]
 Names = Annotated[list[str] | None, typer.Option(metavar="NAME", help="One to begin with; repeat it.")]
 TheRole = Annotated[Role, typer.Argument(help="Who somebody is to the server.")]
-TheName = Annotated[str, typer.Argument(help="An agent's id, an interceptor's name, a person's name.")]
+TheName = Annotated[str, typer.Argument(help="An agent's id, an interceptor's name, a person's name, a bucket.")]
 _FOLDER = Path("hookbus-auth")
 
 
@@ -36,6 +36,7 @@ def init(
     operator: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="One to begin with. [default: operator]")
     ] = None,
+    store: Names = None,
 ) -> None:
     """Write keys, certificates, permissions and the server's configuration into a new folder."""
     authority = Authority.begin(
@@ -47,6 +48,7 @@ def init(
             Role.APPROVER: approver or [],
             Role.AUDITOR: auditor or [],
             Role.OPERATOR: operator or ["operator"],
+            Role.STORE: store or [],
         },
         hosts=host or [],
         port=port,

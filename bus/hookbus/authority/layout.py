@@ -9,7 +9,7 @@
         tenants/TENANT/
             trust.toml       public keys by role and name
             ROLE/NAME.nk     the private key: an nkey seed
-            ROLE/NAME.toml   settings for HOOKBUS_CONFIG
+            ROLE/NAME.toml   settings for HOOKBUS_CONFIG, or for an interceptor's store
 
 A name that is no subject token stands under its token.
 """

@@ -1,13 +1,16 @@
 """What each role may publish and subscribe to: the contract's table of subjects as permissions.
 
-Three accounts for each tenant. Questions and answers travel in QUESTIONS; the streams live in STREAMS, where
-nobody connects at all; approvers and auditors connect to REVIEWS. What crosses is listed in :func:`crossings`
-and is a service each time, so that an answer of JetStream goes back to who asked and never into another stream:
-a pull in the streams' own account could be aimed at a subject that a stream takes in.
+Four accounts for each tenant. Questions and answers travel in QUESTIONS; the streams live in STREAMS, where
+nobody connects at all; approvers and auditors connect to REVIEWS, stores to STORES. What crosses is listed in
+:func:`crossings` and is a service each time, so that an answer of JetStream goes back to who asked and never into
+another stream: a pull in the streams' own account could be aimed at a subject that a stream takes in.
+
+Each bucket lives in one more account, alone: whoever may make a stream can have it copy what others there hold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -18,8 +21,9 @@ from hookbus.subjects import ROOT, token
 #: The two streams of each tenant.
 RECORDS: Final = "RECORDS"
 APPROVALS: Final = "APPROVALS"
-#: What stands for ``$JS.API`` outside the streams' account (``nats --js-domain streams``).
-API: Final = "$JS.streams.API"
+#: What stands for ``$JS.API`` outside the account that JetStream is in (``nats --js-domain streams``).
+DOMAIN: Final = "streams"
+API: Final = f"$JS.{DOMAIN}.API"
 
 
 class Role(StrEnum):
@@ -30,14 +34,16 @@ class Role(StrEnum):
     APPROVER = "approver"
     AUDITOR = "auditor"
     OPERATOR = "operator"
+    #: A key-value bucket of this name, and whoever reads and writes it.
+    STORE = "store"
 
 
 class Plane(StrEnum):
-    """One account of a tenant."""
+    """An account of a tenant that somebody connects to."""
 
     QUESTIONS = "QUESTIONS"
-    STREAMS = "STREAMS"
     REVIEWS = "REVIEWS"
+    STORES = "STORES"
 
 
 class Grants(msgspec.Struct, frozen=True):
@@ -51,13 +57,15 @@ class Grants(msgspec.Struct, frozen=True):
 
 
 class Crossing(msgspec.Struct, frozen=True):
-    """A subject of STREAMS that ``plane`` reaches as the service ``local``."""
+    """A subject of STREAMS, or of a bucket's account, that ``plane`` reaches as the service ``local``."""
 
     plane: Plane
     subject: str
     local: str
     #: Whether one request may bring several messages.
     many: bool = False
+    #: The bucket in whose account the subject is; empty for STREAMS.
+    bucket: str = ""
 
 
 #: The account that each role connects to.
@@ -67,6 +75,7 @@ PLANE: Final = {
     Role.OPERATOR: Plane.QUESTIONS,
     Role.APPROVER: Plane.REVIEWS,
     Role.AUDITOR: Plane.REVIEWS,
+    Role.STORE: Plane.STORES,
 }
 
 #: Whose durables stand on which streams; nobody but an operator makes one.
@@ -89,7 +98,7 @@ _ADMINISTRATION: Final = (
 
 
 def inbox(role: Role, name: str) -> str:
-    """Return the inbox prefix of an approver, auditor or operator: nobody else of its account may listen there."""
+    """Return the inbox prefix of a role that has one: nobody else of its account may listen there."""
     return f"_INBOX.{role}.{token(name)}"
 
 
@@ -127,6 +136,8 @@ def grants(role: Role, tenant: str, name: str) -> Grants:
             return _reading(role, name)
         case Role.OPERATOR:
             return Grants(("$SRV.>", *(f"{API}.{verb}" for verb in _ADMINISTRATION)), (f"{inbox(role, name)}.>",))
+        case Role.STORE:
+            return Grants(tuple(c.local for c in _store_crossings(tenant, own)), (f"{inbox(role, name)}.>",))
 
 
 def _reading(role: Role, name: str) -> Grants:
@@ -137,7 +148,7 @@ def _reading(role: Role, name: str) -> Grants:
     return Grants(tuple(publish), (f"{inbox(role, name)}.>",))
 
 
-def crossings(tenant: str) -> tuple[Crossing, ...]:
+def crossings(tenant: str, buckets: Iterable[str] = ()) -> tuple[Crossing, ...]:
     """Return everything that passes between the accounts of *tenant*, and nothing else does."""
     root = f"{ROOT}.{tenant}"
     decisions = f"DIRECT.GET.{APPROVALS}.{root}.apr.dec.>"
@@ -148,6 +159,17 @@ def crossings(tenant: str) -> tuple[Crossing, ...]:
         *(Crossing(Plane.QUESTIONS, f"$JS.API.{verb}", f"{API}.{verb}") for verb in _ADMINISTRATION),
         Crossing(Plane.REVIEWS, f"{root}.apr.dec.>", f"{root}.apr.dec.>"),
         *(crossing for stream in (RECORDS, APPROVALS) for crossing in _read_crossings(stream)),
+        *(crossing for bucket in buckets for crossing in _store_crossings(tenant, bucket)),
+    )
+
+
+def _store_crossings(tenant: str, bucket: str) -> tuple[Crossing, ...]:
+    # The bucket is made if it is missing, and read and written by key; never changed, purged, deleted or consumed.
+    stream, keys = f"KV_{bucket}", f"$KV.{bucket}.{tenant}.>"
+    verbs = (f"STREAM.INFO.{stream}", f"STREAM.CREATE.{stream}", f"DIRECT.GET.{stream}.{keys}")
+    return (
+        *(Crossing(Plane.STORES, f"$JS.API.{verb}", f"{API}.{verb}", bucket=bucket) for verb in verbs),
+        Crossing(Plane.STORES, keys, keys, bucket=bucket),
     )
 
 

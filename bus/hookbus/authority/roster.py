@@ -23,7 +23,7 @@ import msgspec
 from hookbus.authority.errors import NameInvalid, NameTaken, NameUnknown, NothingOlder, RosterInvalid
 from hookbus.authority.roles import Role
 from hookbus.signing import is_public_key
-from hookbus.subjects import is_token
+from hookbus.subjects import is_token, token
 
 _MAX_NAME_CHARS: Final = 128
 _HEAD: Final = "# Public keys by role and name, the newest last. Written by `hookbus auth`; no secret is in it.\n"
@@ -59,7 +59,7 @@ class Roster(msgspec.Struct, frozen=True):
 
     def with_new(self, role: Role, name: str, key: str) -> Self:
         """Return this roster and a new name; raises :class:`NameInvalid` or :class:`NameTaken`."""
-        check_name(name)
+        check_name(role, name)
         if any(entry.name == name for entry in self.of(role)):
             raise NameTaken(self.tenant, role, name)
         return msgspec.structs.replace(self, entries=(*self, Entry(role, name, (key,))))
@@ -110,12 +110,19 @@ class Roster(msgspec.Struct, frozen=True):
             raise RosterInvalid(path, str(error)) from None
 
 
-def check_name(name: str) -> None:
-    """Raise :class:`NameInvalid` unless *name* can be somebody's name: printable, not empty, not too long."""
+def check_name(role: Role, name: str) -> None:
+    """Raise :class:`NameInvalid` unless *name* can be a *role*'s: printable, not empty, not too long.
+
+    That of a store is its bucket's, which workers write out, so it must stand for itself.
+    """
     if not name or name != name.strip() or not name.isprintable() or len(name) > _MAX_NAME_CHARS:
         raise NameInvalid(
             f"{name[:_MAX_NAME_CHARS]!r} cannot be a name: use 1 to {_MAX_NAME_CHARS} printable characters "
             "without blanks around them"
+        )
+    if role is Role.STORE and token(name) != name:
+        raise NameInvalid(
+            f"{name!r} cannot be a bucket: use 1 to 64 of a-z 0-9 _ -, begin with a letter or digit, not with x-"
         )
 
 
@@ -142,7 +149,7 @@ def _entries(found: dict[str, dict[str, Any]]) -> Iterator[Entry]:
         if table not in roles:
             raise ValueError(f"there is no table [{table}]; there are {', '.join(roles)}")
         for name, keys in by_name.items():
-            check_name(name)
+            check_name(roles[table], name)
             if not keys or not all(map(is_public_key, keys)):
                 raise ValueError(f"{table}.{name}: a list of at least one public nkey (U…) is wanted")
             yield Entry(roles[table], name, tuple(keys))

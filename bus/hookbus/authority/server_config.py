@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from hookbus.authority.layout import Layout
-from hookbus.authority.roles import PLANE, Crossing, Plane, crossings, grants
+from hookbus.authority.roles import PLANE, Crossing, Plane, Role, crossings, grants
 from hookbus.authority.roster import Entry, Roster
 
 
@@ -36,26 +36,31 @@ include {_text(layout.accounts_config.name)}
 
 
 def accounts_conf(rosters: Iterable[Roster]) -> str:
-    """Return the text of ``accounts.conf``: three accounts for each tenant, one user for each public key."""
+    """Return the text of ``accounts.conf``: each tenant's accounts, one for each bucket, a user for each key."""
     text = "# Generated from trust.toml by `hookbus auth`; what is edited here is lost.\nsystem_account: SYSTEM\n"
     text += "accounts {\n  SYSTEM {}\n"
     for roster in rosters:
-        tenant, crossing = roster.tenant, crossings(roster.tenant)
+        tenant, buckets = roster.tenant, tuple(store.name for store in roster.of(Role.STORE))
+        crossing = crossings(tenant, buckets)
+        for bucket in ("", *buckets):
+            text += f"  {_keeper(tenant, bucket)} {{\n"
+            text += f"    jetstream: enabled\n    exports: [\n{_exports(crossing, tenant, bucket)}    ]\n  }}\n"
+        # Also where there are no users yet: the imports of an account that is new to a running server work only
+        # when it has read its configuration once more (2.15.1).
         for plane in Plane:
-            text += f"  {account(plane, tenant)} {{\n"
-            if plane is Plane.STREAMS:
-                text += f"    jetstream: enabled\n    exports: [\n{_exports(crossing, tenant)}    ]\n"
-            else:
-                users = "".join(_users(tenant, entry) for entry in roster if PLANE[entry.role] is plane)
-                text += f"    users: [\n{users}    ]\n"
-                text += f"    imports: [\n{_imports(crossing, plane, tenant)}    ]\n"
-            text += "  }\n"
+            users = "".join(_users(tenant, entry) for entry in roster if PLANE[entry.role] is plane)
+            text += f"  {_account(plane, tenant)} {{\n    users: [\n{users}    ]\n"
+            text += f"    imports: [\n{_imports(crossing, plane, tenant)}    ]\n  }}\n"
     return text + "}\n"
 
 
-def account(plane: Plane, tenant: str) -> str:
-    """Return the name of an account."""
+def _account(plane: Plane, tenant: str) -> str:
     return f"{plane}_{tenant}"
+
+
+def _keeper(tenant: str, bucket: str) -> str:
+    # Tokens have no capitals, so no two buckets share an account.
+    return f"BUCKET_{tenant}_KV_{bucket}" if bucket else f"STREAMS_{tenant}"
 
 
 def _users(tenant: str, entry: Entry) -> str:
@@ -68,18 +73,19 @@ def _users(tenant: str, entry: Entry) -> str:
     )
 
 
-def _exports(crossing: Iterable[Crossing], tenant: str) -> str:
+def _exports(crossing: Iterable[Crossing], tenant: str, bucket: str) -> str:
     return "".join(
-        f"      {{ service: {_text(c.subject)}, accounts: [{account(c.plane, tenant)}]"
+        f"      {{ service: {_text(c.subject)}, accounts: [{_account(c.plane, tenant)}]"
         f"{', response_type: stream' if c.many else ''} }}\n"
         for c in crossing
+        if c.bucket == bucket
     )
 
 
 def _imports(crossing: Iterable[Crossing], plane: Plane, tenant: str) -> str:
-    streams = account(Plane.STREAMS, tenant)
     return "".join(
-        f"      {{ service: {{ account: {streams}, subject: {_text(c.subject)} }}, to: {_text(c.local)} }}\n"
+        f"      {{ service: {{ account: {_keeper(tenant, c.bucket)}, subject: {_text(c.subject)} }}, "
+        f"to: {_text(c.local)} }}\n"
         for c in crossing
         if c.plane is plane
     )
