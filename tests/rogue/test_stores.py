@@ -6,6 +6,7 @@ replies to it. The bucket is alone in an account where nobody connects. (``hookb
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from hookbus.authority.roles import API, Role, inbox
 from tests.authority.deployment import Deployment
 from tests.authority.wire import Wire
 from tests.rogue.matrix import Stop, tried
+from tests.rogue.parties import PATIENCE_S
 from tests.rogue.test_aimed import OWN, stored
 from tests.rogue.test_streams import told
 
@@ -61,8 +63,9 @@ async def test_a_bucket_copies_no_other_stream(own: Deployment) -> None:
         store = Store(wire, BUDGET, "default")
         assert "error" not in await store.make(mirror={"name": "RECORDS"}, allow_direct=True)
         # The server looks for the stream in its own time, and then says what became of it.
-        while "error" not in (info := await store.info())["mirror"]:
-            pass
+        async with asyncio.timeout(PATIENCE_S):
+            while "error" not in (info := await store.info())["mirror"]:
+                pass
         assert info["mirror"]["error"]["description"] == "stream not found"
         assert info["state"]["messages"] == 0
 
