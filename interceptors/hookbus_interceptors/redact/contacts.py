@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 import phonenumbers
+from phonenumbers import Leniency
 
-from hookbus_interceptors.redact.found import NEAR_CHARACTERS, Found
-from hookbus_interceptors.redact.numbers import stretches, words_pattern
+from hookbus_interceptors.redact.found import Found, before, words_pattern
+from hookbus_interceptors.redact.numbers import stretches
 
 _AT: Final = re.compile(r"@|%40|\s?[\[({]\s?at\s?[\])}]\s?", re.IGNORECASE)
 _LOCAL_CHARACTERS: Final = 64
@@ -29,9 +30,13 @@ _COLONS: Final = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:.]{2,40}(?<
 _VERSION: Final = re.compile(r"(?:versions?|release|build|firmware|v|rev|[<>=~^]=?)[\s:=]{0,2}\Z", re.IGNORECASE)
 
 _INTERNATIONAL: Final = re.compile(r"(?<![\w+])(?:\+|00)[ ]?\(?\d(?:[ ()./-]{0,3}\d){6,14}(?!\w)")
+#: Digits alone are as often an order or an account, with a point in them a measure, and with two a date.
+_NO_PHONE: Final = re.compile(r"\d+(?:\.\d+)?|\d{1,2}([./-])\d{1,2}\1\d{4}\b.*|\d{4}([./-])\d\d\2\d\d\b.*")
+#: How far before a stretch of digits a word for a telephone is looked for.
+_AROUND: Final = 48
 _PHONE_WORDS: Final = words_pattern(
-    ["phone", "phones", "tel", "telephone", "mobile", "cell", "call", "fax", "whatsapp", "sms", "móvil",
-     "teléfono", "telefone", "celular", "telefon", "handy", "téléphone", "telefono", "cellulare", "phone_number"]
+    ["phone", "phones", "tel", "telephone", "mobile", "cellphone", "fax", "whatsapp", "sms", "móvil",
+     "teléfono", "telefone", "celular", "telefon", "handynummer", "téléphone", "telefono", "cellulare"]
 )  # fmt: skip
 
 
@@ -41,8 +46,7 @@ class Emails:
     def find(self, text: str, name: str) -> Iterator[Found]:
         """Yield the addresses in *text*. See :class:`Finder`."""
         for at in _AT.finditer(text):
-            before = text[max(0, at.start() - _LOCAL_CHARACTERS) : at.start()]
-            local = _LOCAL.search(before)
+            local = _LOCAL.search(text[max(0, at.start() - _LOCAL_CHARACTERS) : at.start()])
             domain = _DOMAIN.match(text, at.end())
             if local is not None and domain is not None and domain["top"].casefold() not in _FILES:
                 # Punctuation before an address is not part of it.
@@ -60,8 +64,7 @@ class Machines:
     def find(self, text: str, name: str) -> Iterator[Found]:
         """Yield the addresses in *text*. See :class:`Finder`."""
         for quad in _QUAD.finditer(text) if text.count(".") > 2 else ():
-            before = text[max(0, quad.start() - 10) : quad.start()]
-            if self._is_address(quad[0]) and not _VERSION.search(before):
+            if self._is_address(quad[0]) and not _VERSION.search(text[max(0, quad.start() - 10) : quad.start()]):
                 yield Found(quad.start(), quad.end(), "IP")
         for colons in _COLONS.finditer(text) if text.count(":") > 1 else ():
             # A scope of C++ reads as an address, though of none that is given out.
@@ -89,12 +92,17 @@ class Phones:
             if _is_number("+" + re.sub(r"^00|\D", "", match[0])):
                 yield Found(match.start(), match.end(), "PHONE")
         for start, end in stretches(text) if self._regions else ():
+            yield from self._national(text, start, end, named=named)
+
+    def _national(self, text: str, start: int, end: int, *, named: bool) -> Iterator[Found]:
+        spoken_of = named or bool(_PHONE_WORDS.search(text, max(0, start - _AROUND), end))
+        # Beside a word for it, a number that was never given to anybody is one all the same.
+        for leniency in (Leniency.VALID, Leniency.POSSIBLE) if spoken_of else (Leniency.VALID,):
             for region in self._regions:
-                for match in phonenumbers.PhoneNumberMatcher(text[start:end], region):
+                for match in phonenumbers.PhoneNumberMatcher(text[start:end], region, leniency):
                     first = start + match.start
-                    near = text[max(0, first - NEAR_CHARACTERS) : first]
-                    # Nothing but digits is as often an order or an account.
-                    if named or not match.raw_string.isdigit() or _PHONE_WORDS.search(near):
+                    written = leniency == Leniency.VALID and not _NO_PHONE.fullmatch(match.raw_string)
+                    if named or written or _PHONE_WORDS.search(before(text, first)):
                         yield Found(first, start + match.end, "PHONE", 6)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 import msgspec
 
-#: The words before a number that may name it stand within this many characters.
-NEAR_CHARACTERS: Final = 48
+#: The words before a number that may name it stand within this many characters, and in its sentence.
+_NEAR_CHARACTERS: Final = 48
+_SENTENCE_END: Final = re.compile(r"\w{4}[.!?]\s")
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -45,3 +47,14 @@ def apart(found: Iterable[Found]) -> list[Found]:
         if not any(each.overlaps(other) for other in kept[max(0, place - 1) : place + 1]):
             kept.insert(place, each)
     return kept
+
+
+def words_pattern(words: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that finds one of *words*, in any case, also in a name such as ``customer_ssn``."""
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, words))})(?![^\W_]|/)", re.IGNORECASE)
+
+
+def before(text: str, start: int) -> str:
+    """Return what stands shortly before *start* in *text*, in the same sentence: what a number there is called."""
+    near = text[max(0, start - _NEAR_CHARACTERS) : start]
+    return _SENTENCE_END.split(near)[-1]

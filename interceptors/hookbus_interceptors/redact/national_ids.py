@@ -34,7 +34,7 @@ class Identifier(msgspec.Struct, frozen=True):
 
 
 #: Issuers of cards: Visa, Mastercard, American Express, Discover, JCB, Diners Club, UnionPay, Maestro.
-_ISSUER: Final = re.compile(r"4|5[0-8]|6|3[0-689]|37|22(?:2[1-9]|[3-9])|2[3-6]|27(?:[01]|20)")
+_ISSUER: Final = re.compile(r"4|5[0-8]|6|3[0-689]|37|22(?:2[1-9]|[3-9])|2131|1800|2[3-6]|27(?:[01]|20)")
 
 
 def is_card(number: str) -> bool:
@@ -118,7 +118,7 @@ NATIONAL_IDS: Final = (
     _id("ID_NIK", "id.nik", "9999999999999999", "nik,ktp", trust="written"),
     _id("IE_PPS", "ie.pps", "9999999A|9999999AA", "pps,ppsn"),
     _id("IL_ID", "il.idnr", "99999999-9", "teudat zehut,תעודת זהות", trust="written"),
-    _id("IN_AADHAAR", "in_.aadhaar", "9999 9999 9999", "aadhaar,aadhar,uidai,आधार", trust="written"),
+    _id("IN_AADHAAR", "in_.aadhaar", "9999 9999 9999", "aadhaar,aadhar,uidai,आधार", trust="named"),
     _id("IN_PAN", "in_.pan", "AAAAA9999A", "pan"),
     _id("IS_KT", "is_.kennitala", "999999-9999", "kennitala", trust="written"),
     _id("IT_CF", "it.codicefiscale", "AAAAAAXXAXXAXXXA", "codice fiscale"),
@@ -133,7 +133,7 @@ NATIONAL_IDS: Final = (
     _id("PE_DNI", "pe.cui", "99999999-X", "dni,cui", trust="written"),
     _id("PK_CNIC", "pk.cnic", "99999-9999999-9", "cnic,nadra", trust="written"),
     _id("PL_PESEL", "pl.pesel", "99999999999", "pesel"),
-    _id("PT_CC", "pt.cc", "99999999 9 XX9", "cartão de cidadão"),
+    _id("PT_CC", "pt.cc", "99999999 9 XX9", "cartão de cidadão", trust="written"),
     _id("PT_NIF", "pt.nif", "999 999 999", "nif,contribuinte", trust="written"),
     _id("RO_CNP", "ro.cnp", "9999999999999", "cnp"),
     _id("RU_INN", "ru.inn", "999999999999|9999999999", "инн,inn", trust="written"),

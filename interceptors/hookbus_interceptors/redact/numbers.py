@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from stdnum import iban
 
-from hookbus_interceptors.redact.found import NEAR_CHARACTERS, Found
+from hookbus_interceptors.redact.found import Found, before, words_pattern
 from hookbus_interceptors.redact.national_ids import Identifier
 
 #: A stretch of text with digits in it, not far from each other. Numbers are looked for around these alone.
@@ -21,7 +21,13 @@ _AROUND: Final = 24
 #: What people write between the groups of a number, and how much of it.
 _SEPARATORS: Final = frozenset(" ./+_-")
 _BETWEEN: Final = 2
+#: Characters each apart: all that there are in a row, or the others would have to be tried from each on.
+_EACH_APART: Final = re.compile(
+    r"(?<![0-9A-Za-z])(?<!\b\d[ .-])(?=([0-9A-Za-z](?:[ .-][0-9A-Za-z]){6,19})(?![0-9A-Za-z])(?![ .-]\d\b))"
+)
 _GROUP: Final = re.compile(r"[0-9A-Za-z]+")
+#: No number begins or ends with a word of more letters.
+_MOST_LETTERS: Final = 6
 _LENGTHS: Final = range(7, 21)
 _IBAN_HEAD: Final = re.compile(r"(?<![0-9A-Za-z])[A-Za-z]{2}[ -]?\d[ -]?\d(?=[ .-]{0,2}[0-9A-Za-z])")
 _IBAN_CHARACTER: Final = re.compile(r"[ .-]{0,2}([0-9A-Za-z])")
@@ -59,10 +65,16 @@ class Numbers:
         """Yield the numbers in *text*. See :class:`Finder`."""
         for start, end in stretches(text):
             yield from _ibans(text, start, end)
+            for apart in _EACH_APART.finditer(text, start, end):
+                compact = re.sub(r"[ .-]", "", apart[1])
+                yield from self._written(text, name, *apart.span(1), compact, frozenset())
             groups: list[tuple[int, int]] = []
             for group in _GROUP.finditer(text, start, end):
                 if groups and not _joins(text[groups[-1][1] : group.start()]):
                     groups.clear()
+                if group.end() - group.start() > _MOST_LETTERS and group[0].isalpha():
+                    groups.clear()
+                    continue
                 groups.append(group.span())
                 yield from self._ending_in(text, name, groups)
 
@@ -70,35 +82,37 @@ class Numbers:
         """Yield the numbers that end with the last of *groups*, whatever group they begin with."""
         end = groups[-1][1]
         compact = ""
-        longest = 0
         for count, (start, after) in enumerate(reversed(groups), 1):
             compact = text[start:after] + compact
-            longest = max(longest, after - start)
-            if len(compact) >= _LENGTHS.stop:
+            if count > self._most_groups or len(compact) >= _LENGTHS.stop:
                 return
-            # Each digit apart, from the first that is: to try every other, too, would take long where all are.
-            spelled_out = longest == 1 and (count == len(groups) or _length(groups[-count - 1]) > 1)
-            if len(compact) not in _LENGTHS or not (spelled_out or count <= self._most_groups):
-                continue
             # What follows a point is the fraction of another number.
-            if text[start - 1 : start] == "." and text[max(0, start - 2)].isdigit():
-                continue
-            divided_at = frozenset(list(accumulate(map(_length, groups[-count:])))[:-1])
-            for writing in self._of_form(compact.translate(_FORM)):
-                if spelled_out or divided_at <= writing.divided_at:
-                    rank = self._rank(writing, compact, text, start, end, name)
-                    if rank is not None:
-                        yield Found(start, end, writing.identifier.kind, rank)
+            if len(compact) in _LENGTHS and not (
+                text[start - 1 : start] == "." and text[max(0, start - 2)].isdigit()
+            ):
+                lengths = [end - start for start, end in groups[-count:-1]]
+                yield from self._written(text, name, start, end, compact, frozenset(accumulate(lengths)))
 
-    def _rank(self, writing: _Writing, compact: str, text: str, start: int, end: int, name: str) -> int | None:
-        """Return how much speaks for a number, the least for the most; None where it is none."""
-        identifier = writing.identifier
+    def _written(
+        self, text: str, name: str, start: int, end: int, compact: str, divided_at: frozenset[int]
+    ) -> Iterator[Found]:
+        """Yield what *compact* is, which stands from *start* to before *end*, divided at these places."""
+        if not (writings := self._of_form(compact.translate(_FORM))):
+            return
         written = text[start:end]
-        # A few have a sign between their digits that is part of them.
-        if not (identifier.check(compact) or (written != compact and identifier.check(written))):
-            return None
-        words = self._words[identifier.words]
-        if words.search(name) or words.search(text, max(0, start - NEAR_CHARACTERS), start):
+        called = f"{name}\n{before(text, start)}"
+        for writing in writings:
+            identifier = writing.identifier
+            if not divided_at <= writing.divided_at or (rank := self._rank(writing, written, called)) is None:
+                continue
+            # A few have a sign between their digits that is part of them.
+            if identifier.check(compact) or (written != compact and identifier.check(written)):
+                yield Found(start, end, identifier.kind, rank)
+
+    def _rank(self, writing: _Writing, written: str, called: str) -> int | None:
+        """Return what speaks for a number that passes its check: less is more, and None is too little."""
+        identifier = writing.identifier
+        if self._words[identifier.words].search(called):
             return 2
         if identifier.trust != "named" and writing.separators and _separators(written) == writing.separators:
             return 3
@@ -124,15 +138,6 @@ def stretches(text: str) -> Iterator[tuple[int, int]]:
         end = match.end() + _AROUND
     if end:
         yield start, end
-
-
-def words_pattern(words: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that finds one of *words*, in any case, also in a name such as ``customer_ssn``."""
-    return re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, words))})(?![^\W_])", re.IGNORECASE)
-
-
-def _length(span: tuple[int, int]) -> int:
-    return span[1] - span[0]
 
 
 def _joins(between: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from hookbus import HookbusError
 from hookbus.codec import Json
 from hookbus_interceptors.redact.found import Finder, apart
 from hookbus_interceptors.redact.plain_text import plain
@@ -24,19 +25,31 @@ _MEMBER: Final = re.compile(r"[A-Za-z0-9_-]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 #: What is no number below this has too few digits for anything that is looked for.
 _LEAST_NUMBER: Final = 10**6
+#: How often a text is looked through.
+_MOST_TIMES: Final = 8
 #: The step from a string to the JSON in it.
 _INSIDE: Final = ""
+#: The step to a name itself.
+_A_NAME: Final = "a name"
 #: Names and indices on the way to a value; ``*`` stands for any.
 Path: TypeAlias = tuple[str | int, ...]
 
 
-class Refused(Exception):
+class Refused(HookbusError):
     """A piece of ``kind`` stands at ``place``, and may not pass in any form."""
 
     def __init__(self, kind: str, place: str) -> None:
         self.kind = kind
         self.place = place
         super().__init__(f"{place} has {kind} in it")
+
+
+class Unsettled(HookbusError):
+    """After every change of the text at ``place`` there was something else to find: it was made to have it so."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        super().__init__(f"{place} still has something to redact after {_MOST_TIMES} changes")
 
 
 class Redaction:
@@ -75,8 +88,9 @@ class Redaction:
         members: dict[str, Json] = {}
         changed = False
         for name, member in value.items():
-            told = self._text(name, (*path, name), "")
-            new = self.value(member, (*path, name), _CAMEL.sub("_", name).casefold().replace("-", "_"))
+            # What a name holds is told no more than what stands under it.
+            told = self._text(name, (*path, _A_NAME), "")
+            new = self.value(member, (*path, told), _plain_name(told))
             changed = changed or told is not name or new is not member
             members[_free(told, members if told is name else members.keys() | value.keys())] = new
         return members if changed else value
@@ -101,9 +115,12 @@ class Redaction:
 
     def _text(self, text: str, path: Path, name: str) -> str:
         # Once more after each change: what stood in the way of a piece may be gone now.
-        while (rewritten := self._once(text, path, name)) is not text:
+        for _ in range(_MOST_TIMES):
+            rewritten = self._once(text, path, name)
+            if rewritten is text:
+                return text
             text = rewritten
-        return text
+        raise Unsettled(place_of(path))
 
     def _once(self, text: str, path: Path, name: str) -> str:
         shown = plain(text)
@@ -156,6 +173,11 @@ def place_of(path: Path) -> str:
         elif step != _INSIDE:
             told += ("." if told else "") + (step if _NAME.fullmatch(step) else "…")
     return told or "the target"
+
+
+def _plain_name(name: str) -> str:
+    """Return *name* in lower case with ``_`` between its words. A token in it names nothing."""
+    return _CAMEL.sub("_", without_tokens(name)).casefold().replace("-", "_")
 
 
 def _free(name: str, taken: Iterable[str]) -> str:
