@@ -104,7 +104,11 @@ async def test_an_interceptor_may_say_which_version_decided_one_question(asker: 
         return choose(context)
 
     async with Worker(asker.bus, choose_in_task if in_task else choose, name="policy", policy="current"):
-        body = {"agent": {"id": "traveller"}, "session": {"id": "canary"}}
+        body = {
+            "interception_point": "pre_tool_call",
+            "agent": {"id": "traveller"},
+            "session": {"id": "canary"},
+        }
         candidate = await asker.ask(body)
         current = await asker.ask({**body, "session": {"id": "another"}})
     assert (candidate.headers["Hb-Policy"], current.headers["Hb-Policy"]) == ("candidate", "current")

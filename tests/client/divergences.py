@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hooks import CompositionProfile
+from agent_hooks import CompositionProfile, Verdict
 
 from hookbus_client import NotAVerdict
 from hookbus_client.gate import verdict_of_object
@@ -72,15 +72,18 @@ def _consulted(case: Case, told: list[dict[str, Any]]) -> int | None:
 
 
 def _warnings(case: Case, record: dict[str, Any]) -> list[dict[str, Any]]:
-    given = []
-    for behaviour in case.behaviours[: len(record["verdicts"])]:
+    told = record["verdicts"]
+    # What each interceptor gave, by its place, and after the deny that was consulted about what the approver gave.
+    given: dict[float, Verdict] = {}
+    for index, behaviour in enumerate(case.behaviours[: len(told)]):
         try:
-            given.append(verdict_of_object(behaviour))
+            given[index] = verdict_of_object(behaviour)
         except (NotAVerdict, TypeError):
             continue
     consulted = case.resolution is not None and record.get("resolved_by") is not None
     # An approver was believed who lifted something: the last consultation, or one before it when a fold resumed.
-    resumed = sum(summary["decision"] == "deny" for summary in record["verdicts"]) > 1
+    denies = [index for index, summary in enumerate(told) if summary["decision"] == "deny"]
+    resumed = len(denies) > 1
     sequential = case.composition.profile is CompositionProfile.SEQUENTIAL_FIRST_DENY
     believed = (
         record.get("resolved_by") == "approval"
@@ -88,10 +91,12 @@ def _warnings(case: Case, record: dict[str, Any]) -> list[dict[str, Any]]:
         or (sequential and resumed)
     )
     if consulted and case.resolution is not None and case.resolution.verdict is not None and believed:
-        given.append(verdict_of_object(case.resolution.verdict))
+        # A fold consults where it stands, so what comes later is seen later; other profiles consult at the end.
+        place = denies[0] + 0.5 if sequential and denies else len(told)
+        given[place] = verdict_of_object(case.resolution.verdict)
     united: list[dict[str, Any]] = []
-    for verdict in given:
-        for warning in verdict.warnings:
+    for place in sorted(given):
+        for warning in given[place].warnings:
             wire = warning.to_wire()
             if "message" in wire and len(wire["message"].encode()) > 256:
                 wire["message"] = wire["message"].encode()[:256].decode("utf-8", "ignore") + "…"

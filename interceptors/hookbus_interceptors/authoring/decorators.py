@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from agent_hooks import ALLOW, InterceptionPoint, Verdict
@@ -43,16 +43,16 @@ class NoPoint(HookbusError, TypeError):
 
 
 class PointFunction:
-    """A function that answers at one point and allows every other; calling it calls the function, unchanged.
+    """A function that answers at its points and allows every other; calling it calls the function, unchanged.
 
     As an attribute of a class it binds like a method. ``intercept`` is a coroutine function exactly when the
     function is one, so a worker runs a sync one in a thread.
     """
 
-    def __init__(self, function: Function, point: InterceptionPoint) -> None:
+    def __init__(self, function: Function, points: Iterable[InterceptionPoint]) -> None:
         functools.update_wrapper(self, function)
-        self.point = point
-        self.points = frozenset({point})
+        self.points = frozenset(points)
+        self._views = {point.value: VIEWS[point] for point in self.points}
         self.is_async = inspect.iscoroutinefunction(function)
         self._function = function
         if self.is_async:
@@ -62,19 +62,19 @@ class PointFunction:
         return self._function(*arguments, **keywords)
 
     def __get__(self, owner: object | None, _type: type | None = None) -> PointFunction:
-        return self if owner is None else PointFunction(self._function.__get__(owner), self.point)
+        return self if owner is None else PointFunction(self._function.__get__(owner), self.points)
 
     def intercept(self, context: Raw, /) -> Any:
         """Return the function's verdict, or an awaitable of it; allow at any other point."""
-        if context["interception_point"] != self.point:
+        view = self._views.get(context["interception_point"])
+        if view is None:
             return ALLOW
-        returned = self._function(VIEWS[self.point](context))
+        returned = self._function(view(context))
         return self._judge_later(returned) if inspect.isawaitable(returned) else self._judge(returned)
 
     async def _intercept_async(self, context: Raw, /) -> Verdict:
-        if context["interception_point"] != self.point:
-            return ALLOW
-        return self._judge(await self._function(VIEWS[self.point](context)))
+        view = self._views.get(context["interception_point"])
+        return ALLOW if view is None else self._judge(await self._function(view(context)))
 
     async def _judge_later(self, returned: Awaitable[object]) -> Verdict:
         return self._judge(await returned)
@@ -100,12 +100,13 @@ class Interceptor:
             self.policy_version = policy_version
         self._functions: dict[str, PointFunction] = {}
         for function in [*functions, *_methods(self)]:
-            if function.point.value in self._functions:
-                raise NoPoint(type(self).__qualname__, twice=function.point)
-            self._functions[function.point.value] = function
+            for point in function.points:
+                if point.value in self._functions:
+                    raise NoPoint(type(self).__qualname__, twice=point)
+                self._functions[point.value] = function
         if not self._functions:
             raise NoPoint(type(self).__qualname__)
-        self.points = frozenset(function.point for function in self._functions.values())
+        self.points = frozenset(map(InterceptionPoint, self._functions))
         if all(function.is_async for function in self._functions.values()):
             # Only then: a function that is not would hold the worker's loop.
             self.intercept = self._intercept_async  # type: ignore[method-assign]  # a worker looks at which it is
@@ -129,19 +130,23 @@ def _methods(interceptor: object) -> list[PointFunction]:
     ]
 
 
-def _at(point: InterceptionPoint) -> Callable[[Function], PointFunction]:
-    def decorate(function: Function) -> PointFunction:
-        return PointFunction(function, point)
+def at(*points: InterceptionPoint) -> Callable[[Function], PointFunction]:
+    """Have a function answer at each of *points*; it takes the view of the context's own point."""
 
-    decorate.__doc__ = f"Have the function answer at ``{point.value}``; it takes the view of such a context."
+    def decorate(function: Function) -> PointFunction:
+        return PointFunction(function, points)
+
+    named = ", ".join(f"``{point.value}``" for point in points)
+    decorate.__doc__ = f"Have the function answer at {named}; it takes the view of such a context."
     return decorate
 
 
-agent_startup: Final = _at(InterceptionPoint.AGENT_STARTUP)
-input: Final = _at(InterceptionPoint.INPUT)
-pre_model_call: Final = _at(InterceptionPoint.PRE_MODEL_CALL)
-post_model_call: Final = _at(InterceptionPoint.POST_MODEL_CALL)
-pre_tool_call: Final = _at(InterceptionPoint.PRE_TOOL_CALL)
-post_tool_call: Final = _at(InterceptionPoint.POST_TOOL_CALL)
-output: Final = _at(InterceptionPoint.OUTPUT)
-agent_shutdown: Final = _at(InterceptionPoint.AGENT_SHUTDOWN)
+agent_startup: Final = at(InterceptionPoint.AGENT_STARTUP)
+input: Final = at(InterceptionPoint.INPUT)
+pre_model_call: Final = at(InterceptionPoint.PRE_MODEL_CALL)
+post_model_call: Final = at(InterceptionPoint.POST_MODEL_CALL)
+pre_tool_call: Final = at(InterceptionPoint.PRE_TOOL_CALL)
+post_tool_call: Final = at(InterceptionPoint.POST_TOOL_CALL)
+output: Final = at(InterceptionPoint.OUTPUT)
+agent_shutdown: Final = at(InterceptionPoint.AGENT_SHUTDOWN)
+every_point: Final = at(*InterceptionPoint)

@@ -17,21 +17,7 @@ import anyio.to_thread
 
 import hookbus
 from hookbus import codec
-from hookbus_interceptors.authoring import (
-    Context,
-    Verdict,
-    agent_shutdown,
-    agent_startup,
-    allow,
-    deny,
-    input,
-    output,
-    post_model_call,
-    post_tool_call,
-    pre_model_call,
-    pre_tool_call,
-    warning,
-)
+from hookbus_interceptors.authoring import Context, Verdict, allow, deny, every_point, warning
 from hookbus_interceptors.capture.configuration import CaptureConfiguration
 from hookbus_interceptors.capture.errors import CaptureFailed
 from hookbus_interceptors.capture.spool import Spool
@@ -71,7 +57,9 @@ class Capture(Configured[CaptureConfiguration]):
                 await anyio.to_thread.run_sync(spool.close, abandon_on_cancel=True)
 
     # Not a coroutine: a worker calls it in a thread, which may wait for the disk.
-    def _store(self, context: Context) -> Verdict:
+    @every_point
+    def store(self, context: Context) -> Verdict:
+        """Return allow once the context is stored; what the configuration says where it is not."""
         asked = question()
         text = codec.encode(
             {"at_ms": time.time_ns() // 1_000_000, "question": asked.id, "context": context.raw},
@@ -89,12 +77,3 @@ class Capture(Configured[CaptureConfiguration]):
         if self.configuration.on_failure == "allow":
             return allow(warnings=[warning(reason, message)])
         return deny(reason, message)
-
-    at_agent_startup = agent_startup(_store)
-    at_input = input(_store)
-    at_pre_model_call = pre_model_call(_store)
-    at_post_model_call = post_model_call(_store)
-    at_pre_tool_call = pre_tool_call(_store)
-    at_post_tool_call = post_tool_call(_store)
-    at_output = output(_store)
-    at_agent_shutdown = agent_shutdown(_store)

@@ -15,22 +15,7 @@ from typing import Final, Self
 import msgspec
 
 import hookbus
-from hookbus_interceptors.authoring import (
-    Context,
-    Verdict,
-    agent_shutdown,
-    agent_startup,
-    allow,
-    deny,
-    escalate,
-    input,
-    output,
-    post_model_call,
-    post_tool_call,
-    pre_model_call,
-    pre_tool_call,
-    replace,
-)
+from hookbus_interceptors.authoring import Context, Verdict, allow, deny, escalate, every_point, replace
 from hookbus_interceptors.configured import Configured
 from hookbus_interceptors.content.configuration import Action, ContentConfiguration
 from hookbus_interceptors.content.endpoint import Endpoint
@@ -79,7 +64,9 @@ class Content(Configured[ContentConfiguration]):
         """Go on with the connections of *previous*; what it was told is asked again."""
         self._endpoint.take_over(previous._endpoint)
 
-    async def _judge(self, context: Context) -> Verdict:
+    @every_point
+    async def judge(self, context: Context) -> Verdict:
+        """Return what the gravest finding in the target asks for, and a deny where a text was not judged."""
         try:
             findings = await self._findings(passages(context.target))
         except Unjudged as error:
@@ -96,15 +83,6 @@ class Content(Configured[ContentConfiguration]):
                 return escalate(gravest.reason, message, parameters=parameters)
             case _:
                 return deny(gravest.reason, gravest.message)
-
-    at_startup = agent_startup(_judge)
-    at_input = input(_judge)
-    before_model = pre_model_call(_judge)
-    after_model = post_model_call(_judge)
-    before_tool = pre_tool_call(_judge)
-    after_tool = post_tool_call(_judge)
-    at_output = output(_judge)
-    at_shutdown = agent_shutdown(_judge)
 
     async def _findings(self, texts: dict[str, str]) -> list[_Finding]:
         size, overlap = self.configuration.piece, self.configuration.overlap

@@ -15,10 +15,10 @@ import msgspec
 from pydantic import Field
 
 from hookbus.codec import Json
-from hookbus_interceptors.authoring import Context, Verdict
+from hookbus_interceptors.authoring import Context, Verdict, every_point
 from hookbus_interceptors.configuration import Configuration, FileText
+from hookbus_interceptors.configured import Configured
 from hookbus_interceptors.policy.errors import PolicyInvalid, place_in
-from hookbus_interceptors.policy.every_point import EveryPoint
 
 #: What a policy of the manifest may say by its type. The rest leads to files that nobody watches, to code, or to
 #: verdicts without a rule.
@@ -40,7 +40,7 @@ class AgentControlConfiguration(Configuration):
     data: dict[str, FileText] = Field(default_factory=dict)
 
 
-class AgentControlPolicy(EveryPoint[AgentControlConfiguration]):
+class AgentControlPolicy(Configured[AgentControlConfiguration]):
     """Answers with the verdict of the manifest's policy for the point."""
 
     def __init__(self, configuration: AgentControlConfiguration) -> None:
@@ -60,6 +60,7 @@ class AgentControlPolicy(EveryPoint[AgentControlConfiguration]):
         except (ValueError, RuntimeError) as error:
             raise PolicyInvalid(f"the runtime refuses it{place_in(error)}") from None
 
+    @every_point
     def judge(self, context: Context) -> Verdict:
         """Return the runtime's verdict, which is a deny where a policy has none."""
         verdict: Verdict = self._policy.evaluate(context.point.value, context.raw)

@@ -12,10 +12,10 @@ from typing import Final
 from agent_hooks import InterceptionPoint
 
 from hookbus.codec import Json
-from hookbus_interceptors.authoring import Context, Verdict, allow, deny, escalate, replace
+from hookbus_interceptors.authoring import Context, Verdict, allow, deny, escalate, every_point, replace
+from hookbus_interceptors.configured import Configured
 from hookbus_interceptors.policy.configuration import PolicyConfiguration, Rule
 from hookbus_interceptors.policy.errors import Undecided
-from hookbus_interceptors.policy.every_point import EveryPoint
 from hookbus_interceptors.policy.expression import Expression, Scope
 
 #: Blocks that an agent may leave out (§4); left out they are empty, so that a rule can ask ``has(tenant.id)``.
@@ -92,7 +92,7 @@ class _Rules:
             return deny(UNDECIDED, f"The value of {strictest.rule.name} cannot be decided ({error.why}).")
 
 
-class Policy(EveryPoint[PolicyConfiguration]):
+class Policy(Configured[PolicyConfiguration]):
     """Denies what no rule permits, and does what the strictest rule says that a question meets."""
 
     def __init__(self, configuration: PolicyConfiguration) -> None:
@@ -102,6 +102,7 @@ class Policy(EveryPoint[PolicyConfiguration]):
             for point in InterceptionPoint
         }
 
+    @every_point
     def judge(self, context: Context) -> Verdict:
         """Return the strictest verdict: deny, then escalate, then transform, then allow."""
         return self._rules[context.point].verdict({**OPTIONAL_BLOCKS, **context.raw})
