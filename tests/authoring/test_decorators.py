@@ -16,7 +16,9 @@ from hookbus_interceptors.authoring import (
     OutputContext,
     PreToolCallContext,
     allow,
+    at,
     deny,
+    every_point,
     output,
     pre_tool_call,
     replace,
@@ -80,6 +82,30 @@ def test_several_functions_are_one_interceptor() -> None:
     assert {name for name, answer in answers.items() if not answer.permits} == {"pre_tool_call"}
     assert answers["output"].target == {"content": "HI"}
     assert {answer.policy_version for answer in answers.values()} == {"3"}
+
+
+@pytest.mark.parametrize("method", [False, True])
+@pytest.mark.parametrize(
+    "points", [frozenset(InterceptionPoint), frozenset({InterceptionPoint.OUTPUT, InterceptionPoint.INPUT})]
+)
+def test_one_function_answers_at_several_points_with_the_view_of_each(
+    points: frozenset[InterceptionPoint], method: bool
+) -> None:
+    seen = []
+
+    class Refuse(Interceptor):
+        @at(*points)
+        def judge(self, context: Any) -> Verdict:
+            seen.append(type(context))
+            return deny("refused")
+
+    refuse = Refuse() if method else at(*points)(Refuse.judge.__get__(Refuse()))
+    assert refuse.points == points
+    answers = ask_everywhere(TestClient(refuse))
+    assert {name for name, answer in answers.items() if not answer.permits} == set(points)
+    assert set(seen) == {VIEWS[point] for point in points}
+    with pytest.raises(NoPoint, match="two functions"):
+        Interceptor(every_point(lambda _context: allow()), no_drops)
 
 
 def test_decorated_methods_are_an_interceptor_and_are_inherited() -> None:
