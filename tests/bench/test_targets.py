@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from xml.etree import ElementTree
 
 import pytest
 
-from hookbus_client.bench import plan, plot, report
+from hookbus_client.bench import agent, plan, plot, report
 from hookbus_client.bench.agent import Measured
 from hookbus_client.bench.conversations import SIZES, TOOL_CALL, body_of, context_of, session_bytes
 from hookbus_client.bench.plan import NAMES, Case, Contender
@@ -108,10 +109,28 @@ def test_a_percentile_is_one_of_the_values() -> None:
 
 
 def test_figures_pool_the_rounds_and_keep_each_rounds_median() -> None:
-    rounds = [Measured([10.0, 30.0], 1.0, 0.5, 1), Measured([20.0, 40.0], 1.0, 0.5, 1)]
+    rounds = [Measured([10.0, 30.0], 2, 1.0, 0.5, 1), Measured([20.0, 40.0], 1, 1.0, 0.5, 1)]
     found = figures(SMALL, Contender.BUS, rounds)
-    assert (found.emissions, found.p50_us, found.per_second, found.cpu_us) == (4, 20.0, 2.0, 250_000.0)
+    assert (found.emissions, found.p50_us, found.per_second, found.cpu_us) == (4, 20.0, 1.5, 250_000.0)
     assert found.rounds_p50_us == [20.0, 30.0]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("seconds", "counted", "counted_s"), [(4.0, 4, 4.0), (0.0, 2, 2.0), (1.0, 2, 2.0)])
+async def test_a_rate_counts_what_ended_while_all_callers_went_on(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, counted: int, counted_s: float
+) -> None:
+    now_s = 0.0
+
+    async def emission() -> None:
+        nonlocal now_s
+        await asyncio.sleep(0)
+        now_s += 1.0
+
+    monkeypatch.setattr(agent.time, "perf_counter", lambda: now_s)
+    measured = await agent.measure(emission, agent.Slice(Case("0.5 KB", 1, 2), seconds))
+    assert (measured.counted, measured.counted_s) == (counted, counted_s)
+    assert len(measured.latencies_us) == max(counted, 2) + (seconds == 4.0)
 
 
 @pytest.mark.parametrize("name", SIZES)

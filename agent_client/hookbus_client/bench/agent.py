@@ -34,7 +34,10 @@ class Measured(msgspec.Struct, frozen=True):
     """What one slice came to."""
 
     latencies_us: list[float]
-    elapsed_s: float
+    #: Emissions that ended while every caller went on emitting, and how long that was: at the end callers wait for
+    #: their last ones, so that fewer and fewer are under way.
+    counted: int
+    counted_s: float
     #: Processor time of this process.
     cpu_s: float
     rss_bytes: int
@@ -63,23 +66,32 @@ def _prepared(prepared: dict[Case, Emission], prepare: Prepare, case: Case) -> E
 async def measure(emission: Emission, wanted: Slice) -> Measured:
     """Repeat *emission* as *wanted* says."""
     began_s, cpu_s = time.perf_counter(), time.process_time()
-    latencies = await _callers(wanted.case.callers, emission, wanted.seconds, wanted.least)
+    latencies, in_time = await _callers(wanted.case.callers, emission, wanted.seconds, wanted.least)
     elapsed_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
-    return Measured([round(lasted * 1e6, 1) for lasted in latencies], elapsed_s, cpu_s, rss_bytes())
+    rounded = [round(lasted * 1e6, 1) for lasted in latencies]
+    if in_time < wanted.case.callers:
+        # Too short a time, or one caller in its only emission: all there is counts.
+        return Measured(rounded, len(latencies), elapsed_s, cpu_s, rss_bytes())
+    return Measured(rounded, in_time, wanted.seconds, cpu_s, rss_bytes())
 
 
-async def _callers(number: int, emission: Emission, seconds: float, least: int) -> array[float]:
-    """Let *number* callers emit at the same time; return the seconds that each emission took."""
+async def _callers(number: int, emission: Emission, seconds: float, least: int) -> tuple[array[float], int]:
+    """Let *number* callers emit at the same time; return the seconds that each emission took, and how many of them
+    had ended after *seconds*.
+    """
     latencies = array("d")
+    in_time = 0
     end_s = time.perf_counter() + seconds
 
     async def caller() -> None:
+        nonlocal in_time
         done, now_s = 0, time.perf_counter()
         while done < least or now_s < end_s:
             began_s = now_s
             await emission()
             now_s = time.perf_counter()
             latencies.append(now_s - began_s)
+            in_time += now_s <= end_s
             done += 1
 
     if number == 1:
@@ -88,7 +100,7 @@ async def _callers(number: int, emission: Emission, seconds: float, least: int) 
         async with asyncio.TaskGroup() as group:
             for _ in range(number):
                 group.create_task(caller())
-    return latencies
+    return latencies, in_time
 
 
 def rss_bytes() -> int:

@@ -104,7 +104,7 @@ def figures(case: Case, contender: Contender, rounds: Sequence[Measured]) -> Fig
         p50_us=percentile(latencies, 50),
         p90_us=percentile(latencies, 90),
         p99_us=percentile(latencies, 99),
-        per_second=round(len(latencies) / sum(measured.elapsed_s for measured in rounds), 1),
+        per_second=round(sum(each.counted for each in rounds) / sum(each.counted_s for each in rounds), 1),
         cpu_us=round(sum(measured.cpu_s for measured in rounds) / len(latencies) * 1e6, 1),
         rounds_p50_us=[round(median(measured.latencies_us), 1) for measured in rounds],
     )
