@@ -12,9 +12,10 @@ from pydantic import ValidationError
 
 from hookbus.server import EmbeddedServer
 from hookbus_interceptors import Worker
-from hookbus_interceptors.authoring.testing import Answer, TestClient
+from hookbus_interceptors.authoring.testing import TestClient
 from hookbus_interceptors.configuration import ConfigurationInvalid
 from hookbus_interceptors.redact import Redact, RedactConfiguration
+from tests.interceptors.redact_figures import PAGE
 from tests.worker.asking import Asker, context
 
 KEY = "a key that is long enough"
@@ -53,6 +54,7 @@ def redacted(text: str, asked: TestClient = PLAIN) -> str:
         ("codice RCCMNL83S18D969H", "codice [IT_CF]"),
         ("hetu 131052-308T", "hetu [FI_HETU]"),
         ("call +34 612 345 678 now", "call [PHONE] now"),
+        ("srv 8.8.4.4, ip=8.8.8.8", "srv [IP], ip=[IP]"),
         ("from 8.8.8.8 and 2a00:1450:4003:80a::200e", "from [IP] and [IP]"),
         ("password: hunter2, user: bob", "password: [SECRET], user: bob"),
         ("export DB_PASSWORD='correct horse'", "export DB_PASSWORD='[SECRET]'"),
@@ -102,6 +104,8 @@ def test_what_only_looks_like_data_stays(text: str) -> None:
         "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
         "4111\u00a01111\u20091111\u30001111",
         "4111–1111—1111−1111",
+        "4111\t1111\t1111\t1111",
+        "4111\\u0031\\u00311111111111",
         "41\u200b11\u200d1111\u2060111111\ufeff11",
         "4111\u00ad1111\u00ad1111\u00ad1111",
         "٤١١١ ١١١١ ١١١١ ١١١١",
@@ -233,7 +237,8 @@ def test_a_hash_is_the_same_for_every_spelling_and_another_under_another_key() -
     assert one.startswith("[IBAN:")
     assert hashed("de89 3704 0044 0532 0130 00") == one
     assert hashed("DE89370400440532013000", KEY + "!") != one
-    assert hashed("Bob@Corp.com") == hashed("bob@corp.com") != hashed("bob@corp.org")
+    assert hashed("Bob@Corp.com") == hashed("bob@corp.com") != hashed("bo.b@corp.com")
+    assert hashed("8.81.8.8") != hashed("88.1.8.8")
 
 
 def test_an_action_is_for_a_point_before_it_is_for_all() -> None:
@@ -242,6 +247,16 @@ def test_an_action_is_for_a_point_before_it_is_for_all() -> None:
     assert asked.pre_tool_call("send", {"to": "bob@corp.com", "card": CARD}).target["card"] == "[CARD]"
     assert redacted("bob@corp.com", asked) == "[EMAIL]"
     assert asked.pre_tool_call("send", {"password": "hunter2"}).reason == "redact:secret"
+
+
+def test_what_is_kept_hides_nothing_of_another_kind() -> None:
+    asked = client(actions={"CARD": "keep"})
+    assert redacted("https://u:4111111111111111@host.example", asked) == "https://u:[SECRET]@host.example"
+    assert (
+        redacted("card 4111111111111111", client(actions={"SECRET": "keep", "CARD": "replace"})) == "card [CARD]"
+    )
+    password = {"password": "bob@corp.com"}
+    assert client(actions={"SECRET": "keep"}).pre_tool_call("x", password).target == {"password": "[EMAIL]"}
 
 
 def test_countries_and_regions_are_those_of_the_configuration() -> None:
@@ -305,9 +320,21 @@ def test_the_key_is_a_file_beside_the_configuration_and_told_to_nobody(tmp_path:
         Redact.from_config(tmp_path / "redact.toml")
 
 
-def test_what_cannot_be_looked_through_is_denied() -> None:
-    answer: Answer = PLAIN.output("[" * 100_000)
-    assert answer.reason == "host_error:interceptor_failed"
+def test_the_configuration_of_the_page_does_what_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "redact.toml").write_text(PAGE.read_text().partition("```toml\n")[2].partition("```")[0])
+    (tmp_path / "redact.key").write_text(KEY)
+    asked = TestClient(Redact.from_config(tmp_path / "redact.toml"))
+    assert asked.output("password: hunter2").reason == "redact:secret"
+    assert redacted("39053344705", asked).startswith("[BR_CPF:")
+    assert asked.pre_tool_call("send", {"to": "bob@corp.com"}).transform is None
+    assert redacted("bob@corp.com, tel 612 345 678", asked) == "[EMAIL], tel [PHONE]"
+
+
+def test_what_is_read_in_two_ways_hides_nothing() -> None:
+    twice = '{"a": "bob\\u0040corp.com", "a": "x"}'
+    assert redacted(twice) == '{"a": "[EMAIL]", "a": "x"}'
+    assert redacted('{"a": 4111111111111111}\n{"a": "\\u0034111111111111111"}') == '{"a": [CARD]}\n{"a": "[CARD]"}'
+    assert redacted("[" * 100_000) == "[" * 100_000
 
 
 @pytest.mark.anyio

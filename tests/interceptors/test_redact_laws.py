@@ -91,7 +91,7 @@ def test_what_is_redacted_is_not_changed_again(client: TestClient, args: dict[st
 @given(value=values)
 def test_a_value_keeps_its_shape_and_the_change_leads_to_it(value: Any) -> None:
     before = {"a": value}
-    redaction = Redaction(REPLACING._finders, lambda kind, _: f"[{kind}]", frozenset(), frozenset())
+    redaction = Redaction(REPLACING._finders, lambda kind, _: f"[{kind}]")
     after = redaction.value(before)
     assert _shape(after) == _shape(before)
     if after is not before:
@@ -107,7 +107,7 @@ def _shape(value: Any) -> Any:
     if isinstance(value, list):
         return [_shape(item) for item in value]
     # A number may become a token; nothing else becomes another type.
-    return "text" if isinstance(value, str | int) and not isinstance(value, bool) else type(value)
+    return "text" if isinstance(value, str | int | float) and not isinstance(value, bool) else type(value)
 
 
 @cases
@@ -144,7 +144,7 @@ def test_a_text_that_does_not_come_to_rest_is_not_let_through() -> None:
         def find(self, text: str, name: str) -> list[Found]:
             return [Found(0, len(text), "X")]
 
-    redaction = Redaction([Everything()], lambda _kind, piece: piece + "!", frozenset(), frozenset())  # type: ignore[list-item]
+    redaction = Redaction([Everything()], lambda _kind, piece: piece + "!")  # type: ignore[list-item]
     with pytest.raises(Unsettled) as raised:
         redaction.value({"a": "secret"})
     assert "secret" not in str(raised.value)
@@ -186,7 +186,7 @@ def test_the_time_of_a_text_grows_with_its_length_alone(unit: str) -> None:
     def took(size: int) -> float:
         text = unit * (size // len(unit))
         began = time.thread_time()
-        Redaction(REPLACING._finders, lambda kind, _: f"[{kind}]", frozenset(), frozenset()).value(text)
+        Redaction(REPLACING._finders, lambda kind, _: f"[{kind}]").value(text)
         return time.thread_time() - began
 
     took(2_000)

@@ -27,7 +27,9 @@ _FILES: Final = frozenset(["png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "
 _QUAD: Final = re.compile(r"(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)")
 _COLONS: Final = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:.]{2,40}(?<![:.])(?![\w:])")
 #: Words before four numbers with dots that make them a version.
-_VERSION: Final = re.compile(r"(?:versions?|release|build|firmware|v|rev|[<>=~^]=?)[\s:=]{0,2}\Z", re.IGNORECASE)
+_VERSION: Final = re.compile(
+    r"(?:\b(?:versions?|release|build|firmware|v|rev)|[<>~^=]=)[\s:=]{0,2}\Z", re.IGNORECASE
+)
 
 _INTERNATIONAL: Final = re.compile(r"(?<![\w+])(?:\+|00)[ ]?\(?\d(?:[ ()./-]{0,3}\d){6,14}(?!\w)")
 #: Digits alone are as often an order or an account, with a point in them a measure, and with two a date.

@@ -86,12 +86,11 @@ class Credentials:
         )
         self._assigned = re.compile(rf"(?:{parts}){_VALUE}") if parts else None
         self._names = re.compile("|".join(translate(each) for each in names) or r"(?!)")
-        detectors: Iterable[type[Any]] = get_mapping_from_secret_type_to_class().values()
-        self._detectors = [
-            (_SIGNS.get(kind.__name__, ()), tuple(kind.denylist))
-            for kind in detectors
-            if issubclass(kind, RegexBasedDetector) and kind.__name__ not in _LEFT_OUT
+        kinds: Iterable[type[Any]] = get_mapping_from_secret_type_to_class().values()
+        detectors: list[RegexBasedDetector] = [
+            kind() for kind in kinds if issubclass(kind, RegexBasedDetector) and kind.__name__ not in _LEFT_OUT
         ]
+        self._detectors = [(_SIGNS.get(type(each).__name__, ()), tuple(each.denylist)) for each in detectors]
 
     def find(self, text: str, name: str) -> Iterator[Found]:
         """Yield the secrets in *text*. See :class:`Finder`."""

@@ -68,17 +68,14 @@ class Redact(Configured[RedactConfiguration]):
         point, target = context.point, context.target
         actions = self._actions[point]
 
-        def instead(kind: str, piece: str) -> str | None:
-            match actions[kind]:
-                case "keep":
-                    return None
-                case "hash":
-                    return digest(kind, piece, self._key)
-                case _:
-                    return token(kind)
+        def instead(kind: str, piece: str) -> str:
+            return digest(kind, piece, self._key) if actions[kind] == "hash" else token(kind)
 
-        refused = frozenset(kind for kind, action in actions.items() if action == "refuse")
-        redaction = Redaction(self._finders, instead, refused, _FIXED.get(point, frozenset()))
+        refused, kept = (
+            frozenset(kind for kind, action in actions.items() if action == what) for what in ("refuse", "keep")
+        )
+        fixed = _FIXED.get(point, frozenset())
+        redaction = Redaction(self._finders, instead, refused=refused, kept=kept, fixed=fixed)
         try:
             redacted = redaction.value(target)
         except Refused as refusal:

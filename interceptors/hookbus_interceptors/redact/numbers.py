@@ -19,7 +19,7 @@ _DIGITS: Final = re.compile(r"\d(?:[^\n\d]{0,3}\d){3,}")
 #: How far around it. Longer than any number is, so that a word that is cut short here is not taken for one.
 _AROUND: Final = 24
 #: What people write between the groups of a number, and how much of it.
-_SEPARATORS: Final = frozenset(" ./+_-")
+_SEPARATORS: Final = frozenset(" \t./+_-")
 _BETWEEN: Final = 2
 #: Characters each apart: all that there are in a row, or the others would have to be tried from each on.
 _EACH_APART: Final = re.compile(

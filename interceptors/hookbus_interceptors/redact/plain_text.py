@@ -1,7 +1,7 @@
 """Text as a reader sees it: without characters that do not show, and with plain digits, dashes and spaces.
 
-Numbers are hidden from patterns by zero-width characters, digits of other scripts and full-width letters. All of
-them are gone from the plain form, and each of its characters knows where in the text it came from.
+Data is hidden from patterns by zero-width characters, digits of other scripts, full-width letters and the escapes
+of JSON. All of them are gone from the plain form, and each of its characters knows where in the text it came from.
 """
 
 from __future__ import annotations
@@ -22,19 +22,35 @@ class PlainText(msgspec.Struct, frozen=True):
     places: Sequence[int]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return where the characters from *start* to before *end* stand in the text itself."""
-        return self.places[start], self.places[end - 1] + 1
+        """Return where the characters from *start* to before *end* stand in the text, with what hides there."""
+        return self.places[start], self.places[end]
 
 
 def plain(text: str) -> PlainText:
     """Return the plain form of *text*."""
-    if text.isascii():
-        return PlainText(text, range(len(text) + 1))
-    shown = text.translate(_PLAIN)
-    if not _UNSEEN.search(shown):
-        return PlainText(shown, range(len(text) + 1))
-    places = [place for place, character in enumerate(shown) if character not in _UNSEEN_CHARACTERS]
-    return PlainText(_UNSEEN.sub("", shown), [*places, len(text)])
+    shown, places = _unescaped(text)
+    if shown.isascii():
+        return PlainText(shown, places)
+    shown = shown.translate(_PLAIN)
+    if _UNSEEN.search(shown):
+        seen = [
+            place for place, character in zip(places, shown, strict=False) if character not in _UNSEEN_CHARACTERS
+        ]
+        return PlainText(_UNSEEN.sub("", shown), [*seen, len(text)])
+    return PlainText(shown, places)
+
+
+def _unescaped(text: str) -> tuple[str, Sequence[int]]:
+    if "\\u" not in text:
+        return text, range(len(text) + 1)
+    parts: list[str] = []
+    places: list[int] = []
+    done = 0
+    for escape in _ESCAPE.finditer(text):
+        parts += [text[done : escape.start()], chr(int(escape[1], 16))]
+        places += range(done, escape.start() + 1)
+        done = escape.end()
+    return "".join([*parts, text[done:]]), [*places, *range(done, len(text) + 1)]
 
 
 class _Plain(dict[int, str]):
@@ -58,6 +74,7 @@ def _form(character: str) -> str:
     return compatible if len(compatible) == 1 and compatible.isascii() else character
 
 
+_ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})")
 #: Formatting characters, and those of other categories that show nothing: they join or vary what stands before.
 _UNSEEN_CHARACTERS: Final = frozenset(
     character

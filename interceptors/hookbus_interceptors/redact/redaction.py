@@ -9,14 +9,14 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from hookbus import HookbusError
+from hookbus import HookbusError, Undecodable, codec
 from hookbus.codec import Json
 from hookbus_interceptors.redact.found import Finder, apart
 from hookbus_interceptors.redact.plain_text import plain
 from hookbus_interceptors.redact.tokens import without_tokens
 
-#: Returns what stands for a piece of a kind; None where it stays.
-Replace: TypeAlias = Callable[[str, str], str | None]
+#: Returns what stands for a piece of a kind.
+Replace: TypeAlias = Callable[[str, str], str]
 
 #: A name that may be told; another may be payload.
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
@@ -55,15 +55,22 @@ class Unsettled(HookbusError):
 class Redaction:
     """The rewriting of one value. ``counts`` are the pieces that were found, by their kind.
 
-    What stands at a path of *fixed* is the protocol's own and stays.
+    A kind of *refused* ends it, one of *kept* stays. What stands at a path of *fixed* is the protocol's own.
     """
 
     def __init__(
-        self, finders: Iterable[Finder], replace: Replace, refused: frozenset[str], fixed: frozenset[Path]
+        self,
+        finders: Iterable[Finder],
+        replace: Replace,
+        *,
+        refused: frozenset[str] = frozenset(),
+        kept: frozenset[str] = frozenset(),
+        fixed: frozenset[Path] = frozenset(),
     ) -> None:
         self._finders = tuple(finders)
         self._replace = replace
         self._refused = refused
+        self._kept = kept
         self._fixed = fixed
         self.counts: Counter[str] = Counter()
 
@@ -78,9 +85,9 @@ class Redaction:
             return value
         if isinstance(value, str):
             return self._string(value, path, name)
-        if isinstance(value, bool) or not isinstance(value, int) or abs(value) < _LEAST_NUMBER:
+        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) < _LEAST_NUMBER:
             return value
-        written = str(value)
+        written = str(int(value)) if value == int(value) else str(value)
         rewritten = self._text(written, path, name)
         return value if rewritten is written else rewritten
 
@@ -96,13 +103,17 @@ class Redaction:
         return members if changed else value
 
     def _string(self, text: str, path: Path, name: str) -> str:
-        if text.lstrip()[:1] in ("{", "[") and _is_json(text):
-            return self._json(text, path, name)
+        if text.lstrip()[:1] in ("{", "["):
+            try:
+                inner = codec.parse_strictly(text.encode())
+            except (Undecodable, UnicodeEncodeError):
+                # What is read in two ways, such as a name that comes twice, is a text.
+                return self._text(text, path, name)
+            return self._json(text, inner, path, name)
         return self._text(text, path, name)
 
-    def _json(self, text: str, path: Path, name: str) -> str:
-        """Return *text*, JSON in a string, rewritten: it stays JSON, and no escape hides anything."""
-        inner = msgspec.json.decode(text)
+    def _json(self, text: str, inner: Json, path: Path, name: str) -> str:
+        """Return *text*, which says *inner* as JSON, rewritten; it stays JSON."""
         redacted = self.value(inner, (*path, _INSIDE), name)
         if redacted is inner:
             return text
@@ -110,8 +121,7 @@ class Redaction:
         written = self._text(text, path, name)
         self.counts = counts
         # As it was written, but for the pieces, where that says the same.
-        same = _is_json(written) and msgspec.json.decode(written) == redacted
-        return written if same else msgspec.json.encode(redacted).decode()
+        return written if _says(written, redacted) else msgspec.json.encode(redacted).decode()
 
     def _text(self, text: str, path: Path, name: str) -> str:
         # Once more after each change: what stood in the way of a piece may be gone now.
@@ -125,20 +135,16 @@ class Redaction:
     def _once(self, text: str, path: Path, name: str) -> str:
         shown = plain(text)
         searched = without_tokens(shown.text)
-        found = [each for finder in self._finders for each in finder.find(searched, name)]
+        every = (each for finder in self._finders for each in finder.find(searched, name))
+        found = [each for each in every if each.kind not in self._kept and searched[each.start : each.end].strip()]
         for each in found:
             if each.kind in self._refused:
                 raise Refused(each.kind, place_of(path))
         parts = []
         done = 0
         for each in apart(found):
-            if not searched[each.start : each.end].strip():
-                continue
-            new = self._replace(each.kind, shown.text[each.start : each.end])
-            if new is None:
-                continue
             start, end = shown.span(each.start, each.end)
-            parts += [text[done:start], new]
+            parts += [text[done:start], self._replace(each.kind, shown.text[each.start : each.end])]
             done = end
             self.counts[each.kind] += 1
         return "".join([*parts, text[done:]]) if parts else text
@@ -189,9 +195,8 @@ def _free(name: str, taken: Iterable[str]) -> str:
     return free
 
 
-def _is_json(text: str) -> bool:
+def _says(text: str, value: Json) -> bool:
     try:
-        msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        return bool(codec.parse_strictly(text.encode()) == value)
+    except Undecodable:
         return False
-    return True

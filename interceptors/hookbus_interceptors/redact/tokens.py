@@ -22,9 +22,11 @@ def token(kind: str) -> str:
 
 def digest(kind: str, piece: str, key: bytes) -> str:
     """Return what stands for *piece* alone: the same for all its spellings, under *key* only (HMAC-SHA-256)."""
-    same = re.sub(r"[^\w@]", "", piece) if kind != "SECRET" else piece
-    same = same.casefold() if kind != "SECRET" else same
-    found = hmac.new(key, f"{kind}\0{same}".encode(), hashlib.sha256).hexdigest()
+    if kind != "SECRET":
+        piece = piece.casefold()
+    if kind in ("IBAN", "CARD", "PHONE") or "_" in kind:
+        piece = re.sub(r"[\W_]", "", piece)
+    found = hmac.new(key, f"{kind}\0{piece}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
     return f"[{kind}:{found[:_DIGEST_LETTERS].translate(_LETTERS)}]"
 
 
