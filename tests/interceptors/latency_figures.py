@@ -1,6 +1,6 @@
 """``python -m tests.interceptors.latency_figures``: what a question to each shipped interceptor takes.
 
-Each interceptor of the shipped fleets runs in a worker process of its own, over a real server, as its fleet
+Each interceptor of the shipped fleet runs in a worker process of its own, over a real server, as its fleet
 configures it; one question is asked at a time. A classifier has an endpoint on this machine that answers at once.
 """
 
@@ -33,7 +33,7 @@ from tests.interceptors.moderation_endpoint import Endpoint, moderating
 from tests.worker.asking import Asker
 from tests.worker.processes import ROOT, WorkerProcess
 
-FLEETS: Final = (ROOT / "deploy" / "fleet.toml", ROOT / "deploy" / "dojo.toml")
+FLEET: Final = ROOT / "deploy" / "fleet.toml"
 PAGE: Final = ROOT / "docs" / "interceptors" / "latency.md"
 #: Between these two lines of the page its table stands.
 BEGIN: Final = "<!-- table: python -m tests.interceptors.latency_figures -->\n"
@@ -92,13 +92,9 @@ class Cell:
 Figures = dict[tuple[str, str], dict[str, Cell]]
 
 
-def shipped_in(fleets: tuple[Path, ...] = FLEETS) -> dict[str, Shipped]:
-    """Return every interceptor of *fleets* by its name; the first fleet that has it counts."""
-    found: dict[str, Shipped] = {}
-    for path in fleets:
-        for name, plan in read_fleet(path).interceptors.items():
-            found.setdefault(name, Shipped(name, path, plan))
-    return found
+def shipped_in(fleet: Path = FLEET) -> dict[str, Shipped]:
+    """Return every interceptor of *fleet* by its name."""
+    return {name: Shipped(name, fleet, plan) for name, plan in read_fleet(fleet).interceptors.items()}
 
 
 async def measure(shipped: Mapping[str, Shipped], *, most: int, cell_s: float, progress: Progress) -> Figures:
@@ -210,7 +206,7 @@ def main(
     only: Annotated[str, typer.Option(help="Only the interceptor of this name; nothing is written.")] = "",
     page: Annotated[Path, typer.Option(help="The page whose table is written anew.")] = PAGE,
 ) -> None:
-    """Measure every interceptor of the shipped fleets, print the table and write it into its page."""
+    """Measure every interceptor of the shipped fleet, print the table and write it into its page."""
     every = shipped_in()
     chosen = {name: each for name, each in every.items() if each.runs_here and only in ("", name)}
     console, here = Console(width=160), machine()
