@@ -18,7 +18,7 @@ from hookbus_interceptors.authoring.testing import Answer, AsyncTestClient
 from hookbus_interceptors.content import Content, ContentConfiguration
 from hookbus_interceptors.content.judging import Judgement
 from hookbus_interceptors.content.passages import PROTOCOL_WORDS, NotReplaceable, passages, pieces, replaced
-from hookbus_interceptors.content.recent import RecentJudgements
+from hookbus_interceptors.recent import Recent
 from tests.interceptors.moderation_endpoint import Endpoint, moderating
 from tests.interceptors.shared_store import opened
 
@@ -264,7 +264,7 @@ async def test_a_text_is_asked_about_once_while_its_judgement_is_fresh(shared_se
 
 def test_judgements_end_with_their_time_and_the_oldest_give_way() -> None:
     now = [0.0]
-    recent = RecentJudgements(2, 10.0, lambda: now[0])
+    recent = Recent[Judgement](2, 10.0, lambda: now[0])
     judged = Judgement(False, {"violence": 0.1})
     recent.keep("a", judged)
     now[0] = 9.0

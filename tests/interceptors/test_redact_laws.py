@@ -18,8 +18,9 @@ from hookbus_interceptors.redact.redaction import Redaction, Unsettled, change
 
 cases = settings(max_examples=200, deadline=None, derandomize=True)
 
-REPLACING = Redact(RedactConfiguration(phone_regions=frozenset({"US", "ES"})))
-HASHING = Redact(RedactConfiguration.model_validate({"otherwise": "hash", "key": "k" * 32}))
+#: With nothing known again: what they did before must not answer for them.
+REPLACING = Redact(RedactConfiguration(phone_regions=frozenset({"US", "ES"}), remember=0))
+HASHING = Redact(RedactConfiguration.model_validate({"otherwise": "hash", "key": "k" * 32, "remember": 0}))
 CLIENTS = [TestClient(REPLACING), TestClient(HASHING)]
 
 FRAGMENTS = [

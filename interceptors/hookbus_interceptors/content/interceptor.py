@@ -21,8 +21,8 @@ from hookbus_interceptors.content.configuration import Action, ContentConfigurat
 from hookbus_interceptors.content.endpoint import Endpoint
 from hookbus_interceptors.content.judging import Judgement, Unjudged, Why
 from hookbus_interceptors.content.passages import NotReplaceable, passages, pieces, replaced
-from hookbus_interceptors.content.recent import RecentJudgements
 from hookbus_interceptors.current import question
+from hookbus_interceptors.recent import Recent
 
 #: The gravest first.
 _GRAVITY: Final[tuple[Action, ...]] = ("deny", "escalate", "rewrite")
@@ -52,7 +52,7 @@ class Content(Configured[ContentConfiguration]):
     def __init__(self, configuration: ContentConfiguration) -> None:
         super().__init__(configuration)
         self._endpoint = Endpoint(configuration)
-        self._recent = RecentJudgements(configuration.remember, configuration.remember_s)
+        self._recent = Recent[Judgement](configuration.remember, configuration.remember_s)
 
     @asynccontextmanager
     async def lifespan(self, _bus: hookbus.Connection) -> AsyncIterator[None]:

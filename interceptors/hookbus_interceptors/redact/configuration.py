@@ -68,6 +68,8 @@ class RedactConfiguration(Configuration):
         "*apikey", "*access_key", "*private_key", "*signing_key", "*access_token", "*auth_token", "*refresh_token",
         "*bearer_token", "authorization", "contraseña", "senha", "kennwort", "passwort", "mot_de_passe",
     )  # fmt: skip
+    #: How many texts without anything to find are known again. 0 looks through every one each time.
+    remember: int = Field(default=10_000, ge=0)
     #: Whether people and places are looked for, and with which model.
     people: PeopleConfiguration | None = None
 

@@ -14,6 +14,8 @@ from hookbus_interceptors.redact.found import Found, before, words_pattern
 from hookbus_interceptors.redact.numbers import stretches
 
 _AT: Final = re.compile(r"@|%40|\s?[\[({]\s?at\s?[\])}]\s?", re.IGNORECASE)
+#: One of these is in all that it matches.
+_AT_SIGNS: Final = "@%[({"
 _LOCAL_CHARACTERS: Final = 64
 #: Searched in the characters before an ``@`` alone.
 _LOCAL: Final = re.compile(r"[\w!#$%&'*+=?^`{|}~.-]+\Z")
@@ -47,7 +49,7 @@ class Emails:
 
     def find(self, text: str, name: str) -> Iterator[Found]:
         """Yield the addresses in *text*. See :class:`Finder`."""
-        for at in _AT.finditer(text):
+        for at in _AT.finditer(text) if any(map(text.__contains__, _AT_SIGNS)) else ():
             local = _LOCAL.search(text[max(0, at.start() - _LOCAL_CHARACTERS) : at.start()])
             domain = _DOMAIN.match(text, at.end())
             if local is not None and domain is not None and domain["top"].casefold() not in _FILES:

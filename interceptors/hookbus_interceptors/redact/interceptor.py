@@ -27,6 +27,7 @@ from hookbus_interceptors.authoring import (
     replace,
 )
 from hookbus_interceptors.configured import Configured
+from hookbus_interceptors.recent import Recent
 from hookbus_interceptors.redact.configuration import KINDS, RedactConfiguration
 from hookbus_interceptors.redact.contacts import Emails, Machines, Phones
 from hookbus_interceptors.redact.credentials import Credentials
@@ -59,6 +60,7 @@ class Redact(Configured[RedactConfiguration]):
     def __init__(self, configuration: RedactConfiguration) -> None:
         super().__init__(configuration)
         self._finders = tuple(_finders(configuration))
+        self._clean = Recent[bool](configuration.remember)
         self._key = b"" if configuration.key is None else configuration.key.get_secret_value().encode()
         self._actions = {
             point: {kind: configuration.action(kind, point) for kind in KINDS} for point in InterceptionPoint
@@ -75,7 +77,7 @@ class Redact(Configured[RedactConfiguration]):
             frozenset(kind for kind, action in actions.items() if action == what) for what in ("refuse", "keep")
         )
         fixed = _FIXED.get(point, frozenset())
-        redaction = Redaction(self._finders, instead, refused=refused, kept=kept, fixed=fixed)
+        redaction = Redaction(self._finders, instead, refused=refused, kept=kept, fixed=fixed, clean=self._clean)
         try:
             redacted = redaction.value(target)
         except Refused as refusal:

@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from stdnum import iban
@@ -41,13 +41,20 @@ class _Writing(msgspec.Struct, frozen=True):
     form: re.Pattern[str]
     divided_at: frozenset[int]
     separators: str
+    length: int
+    least_digits: int
 
     @classmethod
     def of(cls, identifier: Identifier, writing: str) -> _Writing:
         groups = re.findall(r"[9AX]+", writing)
-        form = "".join(groups).replace("X", "[9A]")
+        characters = "".join(groups)
+        form = re.compile(characters.replace("X", "[9A]"))
         at = frozenset(list(accumulate(map(len, groups)))[:-1])
-        return cls(identifier, re.compile(form), at, _separators(writing))
+        return cls(identifier, form, at, _separators(writing), len(characters), characters.count("9"))
+
+
+#: Letters and digits in a row: from where to before where, and how many digits.
+_Group: TypeAlias = tuple[int, int, int]
 
 
 class Numbers:
@@ -56,6 +63,11 @@ class Numbers:
     def __init__(self, identifiers: Iterable[Identifier]) -> None:
         self._writings = [_Writing.of(each, writing) for each in identifiers for writing in each.writings]
         self._most_groups = 1 + max((len(each.divided_at) for each in self._writings), default=0)
+        #: By length. A number of another length, or with fewer digits, is none.
+        self._least_digits: dict[int, int] = {}
+        for each in self._writings:
+            least = self._least_digits.get(each.length, each.length)
+            self._least_digits[each.length] = min(least, each.least_digits)
         words = {each.identifier.words for each in self._writings}
         self._words = {each: words_pattern(each) for each in words}
         # Only forms are kept, which are the same for all numbers of a kind; no number is.
@@ -68,53 +80,57 @@ class Numbers:
             for apart in _EACH_APART.finditer(text, start, end):
                 compact = re.sub(r"[ .-]", "", apart[1])
                 yield from self._written(text, name, *apart.span(1), compact, frozenset())
-            groups: list[tuple[int, int]] = []
+            groups: list[_Group] = []
             for group in _GROUP.finditer(text, start, end):
                 if groups and not _joins(text[groups[-1][1] : group.start()]):
                     groups.clear()
                 if group.end() - group.start() > _MOST_LETTERS and group[0].isalpha():
                     groups.clear()
                     continue
-                groups.append(group.span())
+                groups.append((*group.span(), group[0].translate(_FORM).count("9")))
                 yield from self._ending_in(text, name, groups)
 
-    def _ending_in(self, text: str, name: str, groups: list[tuple[int, int]]) -> Iterator[Found]:
+    def _ending_in(self, text: str, name: str, groups: list[_Group]) -> Iterator[Found]:
         """Yield the numbers that end with the last of *groups*, whatever group they begin with."""
         end = groups[-1][1]
-        compact = ""
-        for count, (start, after) in enumerate(reversed(groups), 1):
-            compact = text[start:after] + compact
-            if count > self._most_groups or len(compact) >= _LENGTHS.stop:
+        length = digits = 0
+        for count, (start, after, more) in enumerate(reversed(groups), 1):
+            length += after - start
+            digits += more
+            if count > self._most_groups or length >= _LENGTHS.stop:
                 return
             # What follows a point is the fraction of another number.
-            if len(compact) in _LENGTHS and not (
+            if digits >= self._least_digits.get(length, _LENGTHS.stop) and not (
                 text[start - 1 : start] == "." and text[max(0, start - 2)].isdigit()
             ):
-                lengths = [end - start for start, end in groups[-count:-1]]
-                yield from self._written(text, name, start, end, compact, frozenset(accumulate(lengths)))
+                parts = [text[first:last] for first, last, _ in groups[-count:]]
+                divided_at = frozenset(accumulate(map(len, parts[:-1])))
+                yield from self._written(text, name, start, end, "".join(parts), divided_at)
 
     def _written(
         self, text: str, name: str, start: int, end: int, compact: str, divided_at: frozenset[int]
     ) -> Iterator[Found]:
         """Yield what *compact* is, which stands from *start* to before *end*, divided at these places."""
-        if not (writings := self._of_form(compact.translate(_FORM))):
+        of_form = self._of_form(compact.translate(_FORM))
+        if not (writings := [each for each in of_form if divided_at <= each.divided_at]):
             return
         written = text[start:end]
+        separators = _separators(written)
         called = f"{name}\n{before(text, start)}"
         for writing in writings:
             identifier = writing.identifier
-            if not divided_at <= writing.divided_at or (rank := self._rank(writing, written, called)) is None:
+            if (rank := self._rank(writing, separators, called)) is None:
                 continue
             # A few have a sign between their digits that is part of them.
             if identifier.check(compact) or (written != compact and identifier.check(written)):
                 yield Found(start, end, identifier.kind, rank)
 
-    def _rank(self, writing: _Writing, written: str, called: str) -> int | None:
+    def _rank(self, writing: _Writing, separators: str, called: str) -> int | None:
         """Return what speaks for a number that passes its check: less is more, and None is too little."""
         identifier = writing.identifier
         if self._words[identifier.words].search(called):
             return 2
-        if identifier.trust != "named" and writing.separators and _separators(written) == writing.separators:
+        if identifier.trust != "named" and writing.separators and separators == writing.separators:
             return 3
         return 4 if identifier.trust == "always" else None
 

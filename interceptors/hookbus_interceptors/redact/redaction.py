@@ -11,6 +11,7 @@ import msgspec
 
 from hookbus import HookbusError, Undecodable, codec
 from hookbus.codec import Json
+from hookbus_interceptors.recent import Recent
 from hookbus_interceptors.redact.found import Finder, apart
 from hookbus_interceptors.redact.plain_text import plain
 from hookbus_interceptors.redact.tokens import without_tokens
@@ -55,7 +56,8 @@ class Unsettled(HookbusError):
 class Redaction:
     """The rewriting of one value. ``counts`` are the pieces that were found, by their kind.
 
-    A kind of *refused* ends it, one of *kept* stays. What stands at a path of *fixed* is the protocol's own.
+    A kind of *refused* ends it, one of *kept* stays. What stands at a path of *fixed* is the protocol's own. What
+    *clean* knows is not looked through again; it is told of each text with nothing in it, for these finders alone.
     """
 
     def __init__(
@@ -66,12 +68,15 @@ class Redaction:
         refused: frozenset[str] = frozenset(),
         kept: frozenset[str] = frozenset(),
         fixed: frozenset[Path] = frozenset(),
+        clean: Recent[bool] | None = None,
     ) -> None:
         self._finders = tuple(finders)
         self._replace = replace
         self._refused = refused
         self._kept = kept
         self._fixed = fixed
+        self._clean = Recent[bool](0) if clean is None else clean
+        self._reading = ",".join(sorted(kept))
         self.counts: Counter[str] = Counter()
 
     def value(self, value: Json, path: Path = (), name: str = "") -> Json:
@@ -126,8 +131,13 @@ class Redaction:
     def _text(self, text: str, path: Path, name: str) -> str:
         # Once more after each change: what stood in the way of a piece may be gone now.
         for _ in range(_MOST_TIMES):
+            # What it is called and what may stay decide what is found. The length keeps name and text apart.
+            known_as = f"{self._reading} {len(name)} {name}{text}"
+            if self._clean.find(known_as):
+                return text
             rewritten = self._once(text, path, name)
             if rewritten is text:
+                self._clean.keep(known_as, True)
                 return text
             text = rewritten
         raise Unsettled(place_of(path))
