@@ -19,7 +19,7 @@ from hookbus_interceptors.redact.contacts import Emails
 from hookbus_interceptors.redact.credentials import Credentials, _Detector
 from hookbus_interceptors.redact.found import Finder, Found
 from hookbus_interceptors.redact.national_ids import CARDS, NATIONAL_IDS
-from hookbus_interceptors.redact.numbers import _LENGTHS, Numbers
+from hookbus_interceptors.redact.numbers import _LENGTHS, Numbers, _words_in
 from hookbus_interceptors.redact.plain_text import plain
 from tests.interceptors.redact_figures import samples
 from tests.interceptors.test_redact_laws import texts
@@ -33,9 +33,12 @@ SLOW_CREDENTIALS, SLOW_NUMBERS = Credentials([]), Numbers(IDENTIFIERS)
 SLOW_CREDENTIALS._detectors = [_Detector(each.patterns) for each in CREDENTIALS._detectors]
 SLOW_CREDENTIALS._detectors_without_run = SLOW_CREDENTIALS._detectors
 SLOW_NUMBERS._least_digits = dict.fromkeys(_LENGTHS, 0)
+SLOW_NUMBERS._fewest_digits = 0
 
 PATTERNS = [pattern for detector in CREDENTIALS._detectors for pattern in detector.patterns]
 WRITINGS = [writing for each in IDENTIFIERS for writing in each.writings]
+#: Letters that a pattern takes for these when it ignores case.
+ALIKE = {"i": "İı", "s": "ſ", "k": "\u212a", "κ": "ϰ"}
 EITHER = ["0123456789", "ABCXYZ", "012ABC"]
 
 
@@ -44,6 +47,13 @@ def _written(writing: str, either: str, chance: random.Random) -> str:
     alphabets = {"9": "0123456789", "A": "ABCDEFXYZabc", "X": either}
     # Numbers are looked for where digits are near.
     return "1234, " + "".join(chance.choice(alphabets.get(each, each)) for each in writing)
+
+
+WORDS = sorted({word for each in IDENTIFIERS for word in each.words})
+
+
+def _in_some_case(word: str, chance: random.Random) -> str:
+    return "".join(chance.choice([each, each.upper(), *ALIKE.get(each, "")]) for each in word)
 
 
 def same(quick: Finder, slow: Finder, text: str, name: str = "") -> None:
@@ -66,6 +76,18 @@ def test_no_secret_that_a_detector_finds_is_passed_over(pattern: Any) -> None:
         same(CREDENTIALS, SLOW_CREDENTIALS, f"{around} {secret} {around}")
 
     holds()
+
+
+@given(
+    word=st.builds(_in_some_case, st.sampled_from(WORDS), st.randoms()),
+    around=st.sampled_from(["", " ", "_", "x", "1", "/", "-", "\u0307", "é", "İ"]),
+)
+@settings(max_examples=500, deadline=None, derandomize=True)
+def test_no_word_for_a_number_is_passed_over(word: str, around: str) -> None:
+    called = f"{around}{word}{around}"
+    heard = set(_words_in(called))
+    for words, pattern in NUMBERS._words.items():
+        assert not pattern.search(called) or heard & NUMBERS._first_words[words]
 
 
 @pytest.mark.parametrize("either", EITHER)

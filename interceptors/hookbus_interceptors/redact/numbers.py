@@ -26,6 +26,7 @@ _EACH_APART: Final = re.compile(
     r"(?<![0-9A-Za-z])(?<!\b\d[ .-])(?=([0-9A-Za-z](?:[ .-][0-9A-Za-z]){6,19})(?![0-9A-Za-z])(?![ .-]\d\b))"
 )
 _GROUP: Final = re.compile(r"[0-9A-Za-z]+")
+_WORD: Final = re.compile(r"[^\W_]+")
 #: No number begins or ends with a word of more letters.
 _MOST_LETTERS: Final = 6
 _LENGTHS: Final = range(7, 21)
@@ -63,13 +64,15 @@ class Numbers:
     def __init__(self, identifiers: Iterable[Identifier]) -> None:
         self._writings = [_Writing.of(each, writing) for each in identifiers for writing in each.writings]
         self._most_groups = 1 + max((len(each.divided_at) for each in self._writings), default=0)
-        #: By length. A number of another length, or with fewer digits, is none.
+        #: By length. A number of another length, or with fewer digits, is none. Without any it is a word.
         self._least_digits: dict[int, int] = {}
         for each in self._writings:
             least = self._least_digits.get(each.length, each.length)
-            self._least_digits[each.length] = min(least, each.least_digits)
+            self._least_digits[each.length] = min(least, max(1, each.least_digits))
+        self._fewest_digits = min(self._least_digits.values(), default=0)
         words = {each.identifier.words for each in self._writings}
         self._words = {each: words_pattern(each) for each in words}
+        self._first_words = {each: frozenset(_words_in(first)[0] for first in each) for each in words}
         # Only forms are kept, which are the same for all numbers of a kind; no number is.
         self._of_form = functools.lru_cache(maxsize=4096)(self._writings_of_form)
 
@@ -81,14 +84,19 @@ class Numbers:
                 compact = re.sub(r"[ .-]", "", apart[1])
                 yield from self._written(text, name, *apart.span(1), compact, frozenset())
             groups: list[_Group] = []
+            digits = 0
             for group in _GROUP.finditer(text, start, end):
                 if groups and not _joins(text[groups[-1][1] : group.start()]):
                     groups.clear()
+                    digits = 0
                 if group.end() - group.start() > _MOST_LETTERS and group[0].isalpha():
                     groups.clear()
+                    digits = 0
                     continue
                 groups.append((*group.span(), group[0].translate(_FORM).count("9")))
-                yield from self._ending_in(text, name, groups)
+                digits += groups[-1][2]
+                if digits >= self._fewest_digits:
+                    yield from self._ending_in(text, name, groups)
 
     def _ending_in(self, text: str, name: str, groups: list[_Group]) -> Iterator[Found]:
         """Yield the numbers that end with the last of *groups*, whatever group they begin with."""
@@ -117,18 +125,20 @@ class Numbers:
         written = text[start:end]
         separators = _separators(written)
         called = f"{name}\n{before(text, start)}"
+        words = frozenset(_words_in(called))
         for writing in writings:
             identifier = writing.identifier
-            if (rank := self._rank(writing, separators, called)) is None:
+            if (rank := self._rank(writing, separators, called, words)) is None:
                 continue
             # A few have a sign between their digits that is part of them.
             if identifier.check(compact) or (written != compact and identifier.check(written)):
                 yield Found(start, end, identifier.kind, rank)
 
-    def _rank(self, writing: _Writing, separators: str, called: str) -> int | None:
+    def _rank(self, writing: _Writing, separators: str, called: str, words: frozenset[str]) -> int | None:
         """Return what speaks for a number that passes its check: less is more, and None is too little."""
         identifier = writing.identifier
-        if self._words[identifier.words].search(called):
+        named = not words.isdisjoint(self._first_words[identifier.words])
+        if named and self._words[identifier.words].search(called):
             return 2
         if identifier.trust != "named" and writing.separators and separators == writing.separators:
             return 3
@@ -154,6 +164,12 @@ def stretches(text: str) -> Iterator[tuple[int, int]]:
         end = match.end() + _AROUND
     if end:
         yield start, end
+
+
+def _words_in(text: str) -> list[str]:
+    """Return the words of *text* so that two that a pattern takes for one, whatever their case, are alike."""
+    # Patterns take both for an i; folded, they are none.
+    return _WORD.findall(text.replace("İ", "i").replace("ı", "i").casefold())
 
 
 def _joins(between: str) -> bool:
