@@ -89,11 +89,12 @@ class Numbers:
                 if groups and not _joins(text[groups[-1][1] : group.start()]):
                     groups.clear()
                     digits = 0
-                if group.end() - group.start() > _MOST_LETTERS and group[0].isalpha():
+                letters = group[0].isalpha()
+                if letters and group.end() - group.start() > _MOST_LETTERS:
                     groups.clear()
                     digits = 0
                     continue
-                groups.append((*group.span(), group[0].translate(_FORM).count("9")))
+                groups.append((*group.span(), 0 if letters else group[0].translate(_FORM).count("9")))
                 digits += groups[-1][2]
                 if digits >= self._fewest_digits:
                     yield from self._ending_in(text, name, groups)
