@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hookbus_interceptors.stalls import TICK_S, Stalls
+from hookbus_interceptors.stalls import IDLE_TICK_S, TICK_S, Stalls
 from tests.worker.asking import Asker, context, headers
 from tests.worker.processes import WorkerProcess
 
@@ -99,3 +99,52 @@ async def test_a_stall_while_the_backlog_is_read_needs_another_round_trip() -> N
     backlog.waiting[1].set()
     await turns(lambda: stalls.earliest_arrival() > began + 20 * TICK_S)
     stalls.close()
+
+
+async def test_a_worker_that_idles_wakes_seldom_and_still_sees_a_stall() -> None:
+    loop = Ticking()
+    backlog = Backlog()
+    stalls = Stalls(loop, backlog)
+    wakes = loop.run_until(10.0)
+    assert wakes < 10.0 / IDLE_TICK_S + 60
+    assert stalls.earliest_arrival() == loop.now_s
+    # From the first question on it looks as often as ever.
+    assert loop.run_until(11.0) == pytest.approx(1.0 / TICK_S, abs=2)
+
+    loop.run_until(20.0)
+    before = loop.now_s
+    loop.now_s += IDLE_TICK_S + 2 * TICK_S
+    assert before - IDLE_TICK_S <= stalls.earliest_arrival() <= before
+    stalls.close()
+    assert loop.run_until(30.0) == 0
+
+
+class Ticking:
+    """A loop of which only time and timers are there, and no time passes by itself."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._due: list[tuple[float, Callable[[], None], asyncio.TimerHandle]] = []
+
+    def time(self) -> float:
+        return self.now_s
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, [], asyncio.get_running_loop())
+        self._due.append((when, callback, handle))
+        return handle
+
+    def create_task(self, coroutine: Any, name: str) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(coroutine, name=name)
+
+    def run_until(self, end_s: float) -> int:
+        """Let time pass to *end_s*; return how many timers woke somebody."""
+        wakes = 0
+        while live := [due for due in self._due if not due[2].cancelled() and due[0] <= end_s]:
+            next_due = min(live, key=lambda due: due[0])
+            self._due.remove(next_due)
+            self.now_s = next_due[0]
+            next_due[1]()
+            wakes += 1
+        self.now_s = end_s
+        return wakes
