@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -57,3 +62,26 @@ def test_runs_read_together_are_reported_without_measuring(finished: Run, tmp_pa
     ended = CliRunner().invoke(app, ["--read", str(finished.json), "--read", str(finished.json), *files])
     assert ended.exit_code == 0
     assert "2 runs" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_bench_in_the_background_ends_when_it_is_told_to_and_leaves_no_process(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    # A shell makes its background jobs ignore Ctrl-C.
+    command = f"trap '' INT; exec {sys.executable} -c 'from hookbus.cli import main; main()' bench --quick"
+    with subprocess.Popen(
+        ["sh", "-c", command],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as bench:
+        end_s = time.monotonic() + 60
+        while not Path(f"/proc/{bench.pid}/task/{bench.pid}/children").read_text():
+            assert time.monotonic() < end_s
+            assert bench.poll() is None
+        bench.send_signal(number)
+        assert bench.wait(30) != 0
+        with pytest.raises(ProcessLookupError):
+            os.killpg(bench.pid, 0)

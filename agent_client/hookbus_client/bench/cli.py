@@ -72,12 +72,15 @@ def _measured(chosen: Plan, url: str | None) -> Results:
         def show(what: str, done: int, steps: int) -> None:
             progress.update(task, description=f"{what:32}", completed=done, total=steps, refresh=True)
 
-        # SIGTERM like Ctrl-C: every process that was started ends with this one.
-        before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+        # SIGTERM like Ctrl-C, which a shell makes its background jobs ignore: every process that was started ends
+        # with this one.
+        interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
+        terminate = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
         try:
             return asyncio.run(run(chosen, url, show))
         finally:
-            signal.signal(signal.SIGTERM, before)
+            signal.signal(signal.SIGTERM, terminate)
+            signal.signal(signal.SIGINT, interrupt)
 
 
 def _print(runs: list[Results]) -> None:
