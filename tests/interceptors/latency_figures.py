@@ -52,7 +52,7 @@ class LocalContent(Content):
         super().__init__(configuration.model_copy(update=local))
 
 
-_IN_PLACE_OF: Final = {"hookbus_interceptors.content:Content": f"{__name__}:LocalContent"}
+_IN_PLACE_OF: Final = {"hookbus_interceptors.content:Content": "tests.interceptors.latency_figures:LocalContent"}
 
 
 @dataclass(frozen=True, slots=True)
