@@ -13,9 +13,9 @@ from hookbus_client.bench.results import Machine, Results
 #: A machine with nothing else on it when the run began.
 _QUIET_LOAD: Final = 1.0
 _CAUTION: Final = """
-**The load average counts what ran in the minute before, an earlier run of this bench included.** If something else ran
-beside it, the ratios show that the bench works and little more: who has to wake another process waits for whoever has
-the processor.
+**The load average counts what ran in the minute before, an earlier run of this bench included.** If something else
+ran beside it, the ratios show that the bench works and little more: who has to wake another process waits for
+whoever has the processor.
 """
 
 TEMPLATE: Final = Path(__file__).with_name("performance.template.md")
