@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from hookbus.server import EmbeddedServer
+
+# How long an example takes tells of the machine: two of these checks would fail where it is busy.
+settings.register_profile("no times", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no times")
 
 
 @pytest.fixture(scope="session")
