@@ -139,7 +139,7 @@ class NatsClient(Client):
             self._on_lost(why)
 
     def abandon(self) -> None:
-        """Drop the socket and what was still to be written to it, and stop the library's tasks.
+        """Drop the socket and what was still to be written to it, and hand over nothing more.
 
         The library's own close waits for the socket to take what is buffered, which a stopped server
         never does.
