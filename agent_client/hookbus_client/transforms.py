@@ -8,20 +8,11 @@ from typing import Final
 from agent_hooks import AgentContext, HostError, InterceptionPoint, Transform
 
 from hookbus import HookbusError, codec
+from hookbus.context import ALIASES
 
 _ROOTS: Final = ("$target", "$policy_target")
 # Zeros in front count for nothing, and no list is as long as 19 digits say; Python reads 4,300 digits at most.
 _SEGMENT: Final = re.compile(r'\.([A-Za-z0-9_-]+)|\[0*([0-9]{1,18})\]|\["([A-Za-z0-9_-]+)"\]')
-
-#: Where the target stands a second time at each point (§4.3).
-_ALIASES: Final[dict[InterceptionPoint, tuple[str, ...]]] = {
-    InterceptionPoint.INPUT: ("input",),
-    InterceptionPoint.PRE_MODEL_CALL: ("messages",),
-    InterceptionPoint.POST_MODEL_CALL: ("response",),
-    InterceptionPoint.PRE_TOOL_CALL: ("tool_call", "args"),
-    InterceptionPoint.POST_TOOL_CALL: ("tool_result", "value"),
-    InterceptionPoint.OUTPUT: ("output",),
-}
 
 
 class TransformFailed(HookbusError, ValueError):
@@ -47,7 +38,7 @@ def transformed(context: AgentContext, transform: Transform) -> codec.Json:
 def write_back(context: AgentContext, target: codec.Json) -> None:
     """Put *target* into *context*, in both places where its point has it (§4.3)."""
     context["target"] = target
-    first, *rest = _ALIASES[InterceptionPoint(context["interception_point"])]
+    first, *rest = ALIASES[context["interception_point"]]
     if not rest:
         context[first] = target
     elif isinstance(context.get(first), dict):

@@ -15,12 +15,19 @@ _SPAN_ID: Final = re.compile(r"(?!0{16})[0-9a-f]{16}")
 _TRACESTATE: Final = re.compile(r"[\x20-\x7e]{1,512}")
 
 
-#: Where the target stands a second time, at the points where it may be large and stands there whole (§4.3).
-_ALIASES: Final[dict[str, tuple[str, ...]]] = {
+#: Where the target stands a second time at each point (§4.3).
+ALIASES: Final[dict[str, tuple[str, ...]]] = {
+    "input": ("input",),
     "pre_model_call": ("messages",),
+    "post_model_call": ("response",),
     "pre_tool_call": ("tool_call", "args"),
     "post_tool_call": ("tool_result", "value"),
+    "output": ("output",),
 }
+
+
+#: The points where it may be large, and where no member of it is identified by itself (§10.2).
+_ENCODED_ONCE: Final = ("pre_model_call", "pre_tool_call", "post_tool_call")
 
 
 class Outgoing(msgspec.Struct, frozen=True):
@@ -50,8 +57,8 @@ def prepare(context: dict[str, codec.Json]) -> Prepared:
 
     Raises :class:`hookbus.errors.OutOfDomain` where the wire cannot carry it exactly.
     """
-    path = _ALIASES.get(context["interception_point"])
-    target = context["target"]
+    point, target = context["interception_point"], context["target"]
+    path = ALIASES[point] if point in _ENCODED_ONCE else None
     if path is None or not isinstance(target, dict | list) or _at(context, path) is not target:
         return Prepared(context, codec.survey(context), context)
     domain = codec.survey({name: value for name, value in context.items() if name != "target"})

@@ -26,9 +26,6 @@ ERROR_CODE: Final = "Nats-Service-Error-Code"
 ERROR: Final = "Nats-Service-Error"
 RETRY_AFTER_MS: Final = "Retry-After-Ms"
 
-BEGIN: Final = b"NATS/1.0\r\n"
-END: Final = b"\r\n"
-
 # A lone CR or LF is a line break to some readers: what they would find after it must not exist.
 _BLOCK = re.compile(
     rb"NATS/1\.0(?: (\d{3})(?: [^\r\n]*)?)?\r\n((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[^\r\n]*+\r\n)*+)\r\n"
@@ -51,15 +48,10 @@ def encode(values: Mapping[str, str]) -> bytes:
 
     Raises ValueError for a value with a line break: a header is never silently rewritten.
     """
-    return BEGIN + encode_lines(values) + END
-
-
-def encode_lines(values: Mapping[str, str]) -> bytes:
-    """Return the header lines of *values*, to stand between ``BEGIN`` and ``END``. Raises as :func:`encode`."""
-    text = "".join([f"{name}: {value}\r\n" for name, value in values.items()])
-    if text.count("\n") != len(values) or text.count("\r") != len(values):
+    lines = "".join([f"{name}: {value}\r\n" for name, value in values.items()])
+    if lines.count("\n") != len(values) or lines.count("\r") != len(values):
         raise ValueError("a header may not hold a line break")
-    return text.encode("utf-8")
+    return f"NATS/1.0\r\n{lines}\r\n".encode()
 
 
 def parse(raw: bytes) -> Headers:

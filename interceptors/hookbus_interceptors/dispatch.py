@@ -95,8 +95,6 @@ class Dispatch:
         self._stalls = stalls
         self._interceptor = interceptor
         self._headers = dict(headers)
-        #: What every answer's header block begins with.
-        self._first_lines = envelope.BEGIN + envelope.encode_lines(headers)
         self._policy_version = policy_version
         self._tallies = tallies
         self._limits = limits
@@ -264,22 +262,20 @@ class Dispatch:
             tally.data["unsent"] += 1
 
     def _send(self, addressee: _Addressee, body: bytes, more: Mapping[str, str]) -> None:
-        added = {envelope.ID: addressee.echo, **more} if addressee.echo is not None else dict(more)
+        headers = {**self._headers, **more}
+        if addressee.echo is not None:
+            headers[envelope.ID] = addressee.echo
         signer = self._connection.signer
         if signer is not None and addressee.digest is not None:
             signed = signing.answer_bytes(
                 tenant=self._connection.settings.tenant,
                 question_digest=addressee.digest,
-                worker=self._headers.get(envelope.WORKER, ""),
-                policy=added.get(envelope.POLICY, self._headers.get(envelope.POLICY, "")),
+                worker=headers.get(envelope.WORKER, ""),
+                policy=headers.get(envelope.POLICY, ""),
                 digest=signing.body_digest(body),
             )
-            added |= {envelope.SIGNATURE: signer.sign(signed), envelope.KEY: signer.key}
-        first_lines = self._first_lines
-        if not added.keys().isdisjoint(self._headers):
-            first_lines = envelope.BEGIN
-            added = {**self._headers, **added}
-        self._connection.publish(addressee.reply, body, first_lines + envelope.encode_lines(added) + envelope.END)
+            headers |= {envelope.SIGNATURE: signer.sign(signed), envelope.KEY: signer.key}
+        self._connection.publish(addressee.reply, body, envelope.encode(headers))
 
 
 def _place(error: BaseException) -> str:

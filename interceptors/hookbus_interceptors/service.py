@@ -143,7 +143,7 @@ class Service:
             return (
                 msgspec.json.decode(encoded, type=dict[str, object]) if len(encoded) <= MAX_OFFERED_BYTES else {}
             )
-        except Exception as error:  # noqa: BLE001  # this runs in the read loop, which whatever it raises would end
+        except Exception as error:  # noqa: BLE001  # the interceptor's code, or no statistics of the worker are told
             logger.warning("service_stats raised %s", envelope.type_name(error))
             return {}
 

@@ -460,3 +460,29 @@ async def test_a_server_that_is_gone_when_it_has_greeted_is_not_joined(last: byt
         assert len(lost) <= 1
         with pytest.raises(BusDown):
             client.write((b"PING\r\n",), max_unsent_bytes=10**6)
+
+
+async def test_what_one_turn_of_the_loop_sends_arrives_whole_and_in_order(shared_server: EmbeddedServer) -> None:
+    """Small messages leave together, large ones alone, and none overtakes another."""
+    sizes = [1, 600_000, 0, 70_000, 524_288, 3, 600_000, 5]
+    seen: list[Message] = []
+    async with hookbus.connect(shared_server.url) as bus, hookbus.connect(shared_server.url) as far:
+        subject = f"order.{os.urandom(8).hex()}"
+        far.serve([subject], "", seen.append, on_refused=lambda _subject: None)
+        await far.flush(timeout_s=PATIENCE_S)
+        for number, size in enumerate(sizes):
+            bus.publish(subject, bytes([number]) * size, f"NATS/1.0\r\nn: {number}\r\n\r\n".encode())
+        await until(lambda: len(seen) == len(sizes))
+    assert [message.body for message in seen] == [bytes([n]) * size for n, size in enumerate(sizes)]
+    assert [b"n: %d" % n in message.headers for n, message in enumerate(seen)] == [True] * len(sizes)
+
+
+async def test_what_one_turn_of_the_loop_gathers_counts_as_unsent(shared_server: EmbeddedServer) -> None:
+    async with hookbus.connect(shared_server.url, max_unsent_bytes=1000) as bus:
+        # The first leaves at once, the second waits for the end of the turn, and the third for nothing.
+        bus.publish("gathered", b"x" * 100)
+        bus.publish("gathered", b"x" * 2000)
+        with pytest.raises(BusDown):
+            bus.publish("gathered", b"x" * 100)
+        await bus.flush(timeout_s=PATIENCE_S)
+        bus.publish("gathered", b"x" * 100)

@@ -125,6 +125,30 @@ def test_what_a_worker_decodes_is_exactly_what_the_agent_encoded(context: dict[s
     assert exact(codec.decode_context(codec.encode(context, codec.survey(context)))) == exact(context)
 
 
+@cases
+@given(contexts(VALUES), st.sampled_from(["messages", "another"]))
+def test_a_large_context_is_decoded_like_a_small_one_and_shares_what_stands_twice(
+    context: dict[str, Any], name: str
+) -> None:
+    context |= {"padding": "x" * 20_000, name: context["target"]}
+    decoded = codec.decode_context(codec.encode(context, codec.survey(context)))
+    assert exact(decoded) == exact(context)
+    assert decoded[name] is decoded["target"]
+
+
+@cases
+@given(ANY_BYTES, st.sampled_from([b" ", b"\n"]))
+def test_a_large_body_is_a_context_exactly_when_it_is_one_without_its_blanks(body: bytes, blank: bytes) -> None:
+    large = body + blank * 20_000
+    try:
+        context = codec.decode_context(body)
+    except Undecodable:
+        with pytest.raises(Undecodable):
+            codec.decode_context(large)
+        return
+    assert exact(codec.decode_context(large)) == exact(context)
+
+
 NOT_JSON = st.sampled_from(
     [float("nan"), float("inf"), -float("inf"), "\ud800", "a\udfff", {1: 1}, {"\udc00": 1}, b"a"]
 )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import tomllib
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -19,17 +17,6 @@ from tests.interceptors.shared_store import DAY_MS, NOON_MS, Clock, opened, tool
 from tests.worker.processes import ROOT
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(scope="module")
-def jetstream() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(jetstream=True) as server:
-        yield server
-
-
-@pytest.fixture
-def tenant() -> str:
-    return f"t{uuid4().hex}"
 
 
 def budget(clock: Clock, *limits: dict[str, Any], **settings: Any) -> Budget:

@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from uuid import uuid4
 
 import msgspec
 import pytest
@@ -44,17 +43,6 @@ LIMITS = ({"per": ["session"], "tool_calls": 3},)
 def own_jetstream() -> Iterator[EmbeddedServer]:
     with EmbeddedServer(jetstream=True) as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def jetstream() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(jetstream=True) as server:
-        yield server
-
-
-@pytest.fixture
-def tenant() -> str:
-    return f"t{uuid4().hex}"
 
 
 def budget(**settings: object) -> Budget:

@@ -27,12 +27,6 @@ BUDGET = 25
 
 
 @pytest.fixture(scope="module")
-def jetstream() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(jetstream=True) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def clock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClockFile]:
     clock = ClockFile(tmp_path_factory.mktemp("clock") / "now")
     with pytest.MonkeyPatch.context() as environment:

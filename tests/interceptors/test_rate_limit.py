@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from hypothesis import given
@@ -25,17 +23,6 @@ from tests.worker.asking import eventually
 from tests.worker.processes import ROOT, WorkerProcess
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(scope="module")
-def jetstream() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(jetstream=True) as server:
-        yield server
-
-
-@pytest.fixture
-def tenant() -> str:
-    return f"t{uuid4().hex}"
 
 
 def rule(calls: int = 2, within_s: float = 10, **more: Any) -> dict[str, Any]:

@@ -16,26 +16,23 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypedDict, TypeVar, Unpack
+from typing import Generic, TypedDict, TypeVar, Unpack
 
 from agent_hooks import (
     AgentContextBuilder,
-    AgentHooksCoreError,
     Decision,
     HostError,
-    InterceptionPoint,
-    InterceptorResponse,
     Transform,
     Verdict,
     Warning,
 )
-from agent_hooks.path import PathError, apply
 
-from hookbus import Undecodable, codec
+from hookbus import codec
 from hookbus.codec import Json
 from hookbus.subjects import token
 from hookbus_interceptors.calling import Calling, instance_of, intercept_of
 from hookbus_interceptors.current import CURRENT, POLICY, CurrentQuestion, header_text
+from hookbus_interceptors.gate import gated
 from hookbus_interceptors.threads import Outcome, Threads
 
 R = TypeVar("R")
@@ -250,7 +247,7 @@ class Questions(ABC, Generic[R]):
         if outcome.error is not None:
             failed = Verdict.host_error(HostError.INTERCEPTOR_FAILED)
             return Answer(failed, context["target"], version, outcome.error)
-        verdict, target = _judge(outcome.body, context)
+        verdict, target = gated(outcome.body, context)
         return Answer(verdict, target, version)
 
     def _set_out(self, question: CurrentQuestion) -> None:
@@ -279,25 +276,3 @@ class AsyncTestClient(Questions[Awaitable[Answer]]):
     def ask(self, context: dict[str, Json], *, question_id: str | None = None) -> Awaitable[Answer]:
         """Ask with a whole context."""
         return self._answer(context, question_id)
-
-
-def _judge(body: bytes, context: dict[str, Json]) -> tuple[Verdict, Any]:
-    target = context["target"]
-    try:
-        codec.parse_strictly(body)
-        verdict = InterceptorResponse.parse(body.decode("utf-8")).verdict
-        if verdict.transform is not None:
-            if not InterceptionPoint(context["interception_point"]).transform_permitted:
-                return Verdict.host_error(HostError.TRANSFORM_TARGET_FORBIDDEN), target
-            target = apply(target, verdict.transform.path, verdict.transform.value)
-    except (Undecodable, AgentHooksCoreError, ValueError) as error:
-        return Verdict.host_error(_reason(error)), context["target"]
-    return verdict, target
-
-
-def _reason(error: Exception) -> HostError:
-    if isinstance(error, PathError):
-        return error.host_error
-    # A path outside the grammar of §5.2 has reserved reasons of its own.
-    code = error.code if isinstance(error, AgentHooksCoreError) else None
-    return HostError(code) if code in set(HostError) else HostError.VERDICT_INVALID

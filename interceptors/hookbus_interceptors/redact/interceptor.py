@@ -13,19 +13,7 @@ from typing import Final
 
 from agent_hooks import InterceptionPoint
 
-from hookbus_interceptors.authoring import (
-    Context,
-    Verdict,
-    allow,
-    deny,
-    input,
-    output,
-    post_model_call,
-    post_tool_call,
-    pre_model_call,
-    pre_tool_call,
-    replace,
-)
+from hookbus_interceptors.authoring import Context, Verdict, allow, at, deny, replace
 from hookbus_interceptors.configured import Configured
 from hookbus_interceptors.recent import Recent
 from hookbus_interceptors.redact.configuration import KINDS, RedactConfiguration
@@ -53,6 +41,9 @@ _FIXED: Final[dict[InterceptionPoint, frozenset[Path]]] = {
     InterceptionPoint.POST_MODEL_CALL: _RESPONSE,
 }
 
+#: Where a transform may change the target (§5.2).
+_CHANGEABLE: Final = [point for point in InterceptionPoint if point.transform_permitted]
+
 
 class Redact(Configured[RedactConfiguration]):
     """Replaces, hashes or refuses personal data and secrets in the target."""
@@ -66,7 +57,9 @@ class Redact(Configured[RedactConfiguration]):
             point: {kind: configuration.action(kind, point) for kind in KINDS} for point in InterceptionPoint
         }
 
-    def _redact(self, context: Context) -> Verdict:
+    @at(*_CHANGEABLE)
+    def redact(self, context: Context) -> Verdict:
+        """Return the transform that takes out what is found, or a deny where it is to be refused."""
         point, target = context.point, context.target
         actions = self._actions[point]
 
@@ -88,13 +81,6 @@ class Redact(Configured[RedactConfiguration]):
         path, value = change(target, redacted)
         told = ", ".join(f"{count} {kind}" for kind, count in sorted(redaction.counts.items()))
         return replace(path, value, reason="redact:replaced", message=f"Replaced: {told}.")
-
-    at_input = input(_redact)
-    before_model = pre_model_call(_redact)
-    after_model = post_model_call(_redact)
-    before_tool = pre_tool_call(_redact)
-    after_tool = post_tool_call(_redact)
-    at_output = output(_redact)
 
 
 def _finders(configuration: RedactConfiguration) -> Iterator[Finder]:

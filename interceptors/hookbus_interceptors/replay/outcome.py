@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
-from agent_hooks import AgentHooksCoreError, HostError, InterceptionPoint, InterceptorResponse
-from agent_hooks.path import PathError, apply
+from agent_hooks import HostError
 
-from hookbus import Failure, Undecodable, codec
+from hookbus import Failure, codec
 from hookbus.codec import Json
+from hookbus_interceptors.gate import gated
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,127}")
 UNTOLD: Final = "(not a token)"
@@ -66,21 +66,7 @@ def told(name: Json) -> str:
 
 def of_body(body: bytes, context: dict[str, Json]) -> Outcome:
     """Return what the answer *body* to *context* comes to; never raises. (AGENT-HOOKS-0.1 §5.)"""
-    try:
-        codec.parse_strictly(body)
-        verdict = InterceptorResponse.parse(body.decode("utf-8")).verdict
-        target = context["target"]
-        if verdict.transform is not None:
-            if not InterceptionPoint(context["interception_point"]).transform_permitted:
-                return _denied(HostError.TRANSFORM_TARGET_FORBIDDEN)
-            target = apply(target, verdict.transform.path, verdict.transform.value)
-    except PathError as error:
-        return _denied(error.host_error)
-    except AgentHooksCoreError as error:
-        # A path outside the grammar of §5.2 has reserved reasons of its own.
-        return _denied(error.code if error.code in set(HostError) else HostError.VERDICT_INVALID)
-    except (Undecodable, ValueError):
-        return _denied(HostError.VERDICT_INVALID)
+    verdict, target = gated(body, context)
     decision = "escalate" if verdict.is_liftable else verdict.decision.value
     reason = None if verdict.reason is None else told(verdict.reason)
     if not verdict.decision.permits:
